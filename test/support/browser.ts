@@ -25,6 +25,7 @@ export interface Page {
   setViewportSize(size: { width: number; height: number }): Promise<void>;
   emulateMedia(options: { colorScheme?: "light" | "dark"; reducedMotion?: "reduce" }): Promise<void>;
   waitForEvent(event: string): Promise<never>;
+  mouse: { move(x: number, y: number): Promise<void>; down(): Promise<void>; up(): Promise<void> };
   keyboard: { press(key: string): Promise<void>; type(text: string): Promise<void> };
   addInitScript(script: string): Promise<void>;
 }

@@ -165,7 +165,8 @@ function drawMarkers(plot: uPlot, markers: readonly ChartMarker[], colour: (valu
   const { min = 0, max = 0 } = scales.x ?? {};
   const gap = 4 * uPlot.pxRatio;
   const shown = markers.filter(({ atMs }) => atMs >= min && atMs <= max);
-  const places = shown.map(({ atMs }) => Math.round(plot.valToPos(atMs, "x", true)));
+  // In the middle of a pixel, so that the line is sharp.
+  const places = shown.map(({ atMs }) => Math.round(plot.valToPos(atMs, "x", true)) + (uPlot.pxRatio % 2) / 2);
   ctx.save();
   ctx.lineWidth = uPlot.pxRatio;
   ctx.textAlign = "left";
