@@ -3,13 +3,15 @@
 import { type ReadonlySignal, signal } from "@preact/signals";
 import type { ConfigExport, ConfigImported, ImportPreview } from "../../admin/config-schemas.ts";
 import type { Action } from "./app/actions.ts";
-import type { Api } from "./app/api.ts";
+import { type Api, mayPass } from "./app/api.ts";
 import type { Drafts, EditorFormat } from "./app/drafts.ts";
 import { atMost } from "./app/timing.ts";
 import type { CurlRequest } from "./curl.ts";
 
 /** How long the text rests before it is checked. */
 const QUIET_MS = 500;
+/** A text that could not be read is asked for again after so long. */
+const RETRY_MS = 3_000;
 
 export interface EditorState {
   format: EditorFormat;
@@ -41,6 +43,7 @@ export function createEditor({ api, drafts }: { api: Pick<Api, "ask">; drafts: D
   });
   /** Answers to earlier questions are not wanted any more. */
   let latest = 0;
+  let retry: ReturnType<typeof setTimeout> | undefined;
 
   function change(more: Partial<EditorState>): void {
     state.value = { ...state.peek(), ...more };
@@ -62,6 +65,7 @@ export function createEditor({ api, drafts }: { api: Pick<Api, "ask">; drafts: D
   }
 
   async function load(): Promise<void> {
+    clearTimeout(retry);
     const number = ++latest;
     try {
       const { content, version } = await api.ask<ConfigExport>(exporting());
@@ -69,7 +73,9 @@ export function createEditor({ api, drafts }: { api: Pick<Api, "ask">; drafts: D
       change({ original: content, text: content, version, preview: undefined, thrown: undefined, isStale: false });
       resume();
     } catch (thrown) {
-      if (number === latest) change({ thrown });
+      if (number !== latest) return;
+      change({ thrown });
+      if (mayPass(thrown)) retry = setTimeout(() => void load(), RETRY_MS);
     }
   }
 
@@ -154,6 +160,9 @@ export function createEditor({ api, drafts }: { api: Pick<Api, "ask">; drafts: D
       asked: () => importing({ apply: false }),
       done,
     }),
-    end: checkSoon.end,
+    end(): void {
+      checkSoon.end();
+      clearTimeout(retry);
+    },
   };
 }

@@ -17,7 +17,14 @@ export class ApiError extends Error {
   }
 }
 
+/** The same request may succeed later: the gateway was not reached, was busy, or failed. */
+export function mayPass(thrown: unknown): boolean {
+  return thrown instanceof ApiError && (thrown.status === 0 || thrown.status === 429 || thrown.status >= 500);
+}
+
 const NOTABLE_SKEW_MS = 2_000;
+/** Beyond this a gateway that was asked something counts as away. */
+const MAX_ANSWER_MS = 30_000;
 
 export type Api = ReturnType<typeof createApi>;
 
@@ -36,17 +43,28 @@ export function createApi(base: string, signedOut: (error: ApiError) => void) {
     skewMs = Math.abs(differenceMs) > NOTABLE_SKEW_MS ? differenceMs : 0;
   }
 
-  async function ask<Answer>({ method, path, body }: CurlRequest, signal?: AbortSignal): Promise<Answer> {
+  async function ask<Answer>(request: CurlRequest, signal?: AbortSignal): Promise<Answer> {
+    const late = new AbortController();
+    // A change may take long, and is not known to have failed.
+    const timer = request.method === "GET" ? setTimeout(() => late.abort(), MAX_ANSWER_MS) : undefined;
+    try {
+      return await send<Answer>(request, signal === undefined ? late.signal : AbortSignal.any([late.signal, signal]));
+    } catch (error) {
+      if (error instanceof ApiError || signal?.aborted) throw error;
+      throw new ApiError(0, late.signal.aborted ? "The gateway does not answer." : "The gateway cannot be reached.");
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  async function send<Answer>({ method, path, body }: CurlRequest, signal: AbortSignal): Promise<Answer> {
     const response = await fetch(new URL(path, base), {
       method,
-      ...(signal !== undefined && { signal }),
+      signal,
       ...(body !== undefined && { headers: { "Content-Type": "application/json" }, body: JSON.stringify(body) }),
-    }).catch((error: unknown) => {
-      if (signal?.aborted) throw error;
-      throw new ApiError(0, "The gateway cannot be reached.");
     });
     noteTime(response);
-    const answer: unknown = await response.json().catch(() => undefined);
+    const answer = parsed(await response.text());
     // GET /admin/health says unhealthy with a whole answer.
     if (response.ok || (response.status === 503 && !hasError(answer))) return answer as Answer;
     const error = toError(response, answer);
@@ -61,6 +79,15 @@ export function createApi(base: string, signedOut: (error: ApiError) => void) {
     now: (): number => Date.now() + skewMs,
     get: <Answer>(path: string, signal?: AbortSignal): Promise<Answer> => ask({ method: "GET", path }, signal),
   };
+}
+
+/** undefined: a proxy may answer with anything. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
 }
 
 interface ErrorBody {

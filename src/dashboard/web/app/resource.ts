@@ -1,7 +1,7 @@
 // An answer of the admin API that a page shows: asked for when its path changes, again every so often, and again after failures.
 
 import { batch, effect, type ReadonlySignal, signal, untracked } from "@preact/signals";
-import { type Api, ApiError } from "./api.ts";
+import { type Api, ApiError, mayPass } from "./api.ts";
 import { useApp } from "./context.ts";
 import { useEnding } from "./hooks.ts";
 import { atMost } from "./timing.ts";
@@ -26,11 +26,6 @@ interface ResourceOptions<Answer> {
 const CHANGED_MS = 250;
 const FIRST_RETRY_MS = 2_000;
 const MAX_RETRY_MS = 30_000;
-
-/** Later requests may succeed: the gateway was not reached, was busy, or failed. */
-function isPassing({ status }: ApiError): boolean {
-  return status === 0 || status === 429 || status >= 500;
-}
 
 /** @param path - read for each request; the signals that it reads make another request when they change */
 export function createResource<Answer>(
@@ -82,7 +77,7 @@ export function createResource<Answer>(
       // What was known is shown on while the gateway is away or the sign-in is over.
       if (thrown.status !== 0 && thrown.status !== 401) data.value = undefined;
     });
-    askAgain(pauseMs() ?? (isPassing(thrown) ? retryMs : undefined));
+    askAgain(pauseMs() ?? (mayPass(thrown) ? retryMs : undefined));
     retryMs = Math.min(MAX_RETRY_MS, retryMs * 2);
   }
 

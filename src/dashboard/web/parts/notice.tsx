@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { problemsOf } from "../app/api.ts";
 import type { Resource } from "../app/resource.ts";
-import { Ago } from "./ago.tsx";
+import { clockTime } from "../format.ts";
 import { Mark } from "./marks.tsx";
 
 interface NoticeProps {
@@ -21,7 +21,7 @@ export function Notice({ tone, isAlert = false, children }: NoticeProps) {
   );
 }
 
-/** What kept a page from what it asked for, and how old the shown numbers are; nothing where all is well. */
+/** What kept a page from what it asked for, and since when it is stale; nothing where all is well. */
 export function Trouble({ of }: { of: readonly Resource<unknown>[] }) {
   const failed = of.filter(({ error }) => error.value !== undefined);
   const messages = new Set(failed.map(({ error }) => error.value?.message ?? ""));
@@ -31,12 +31,7 @@ export function Trouble({ of }: { of: readonly Resource<unknown>[] }) {
       {[...messages].map((message) => (
         <Notice key={message} tone="bad" isAlert>
           {message}
-          {shown.length > 0 && (
-            <span class="faint">
-              {" "}
-              The numbers are from <Ago at={Math.min(...shown)} />.
-            </span>
-          )}
+          {shown.length > 0 && ` What is shown is stale since ${clockTime(Math.min(...shown))}.`}
         </Notice>
       ))}
     </>
