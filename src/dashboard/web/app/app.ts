@@ -8,7 +8,7 @@ import { createClock, type PageClock } from "./clock.ts";
 import { createDrafts, type Drafts } from "./drafts.ts";
 import { createLive, type Live } from "./live.ts";
 import { type BrowserSession, createSession } from "./session.ts";
-import { createThemes, type Themes } from "./shades.ts";
+import { createThemes, type Themes } from "./themes.ts";
 import { createToasts, type Toasts } from "./toasts.ts";
 import { createVisits, type Visits } from "./visits.ts";
 

@@ -32,6 +32,13 @@ export function useAtMost(everyMs: number, callback: () => void): () => void {
   return useEnding(() => atMost(everyMs, () => latest.current())).call;
 }
 
+/** A function that puts what it is given into a signal. */
+export function setting<Value>(signal: Signal<Value>): (value: Value) => void {
+  return (value) => {
+    signal.value = value;
+  };
+}
+
 /** State of a page that is still there when a sign-in that was over is renewed; it ends when another page is opened. */
 export function useKept<Value>(name: string, make: () => Value): Signal<Value> {
   return useApp().visits.kept(name, make);

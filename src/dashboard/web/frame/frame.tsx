@@ -36,7 +36,6 @@ export function Frame() {
 }
 
 function ShownPage({ name }: { name: PageName }) {
-  const { asks } = useApp();
   // Screen readers announce the new page.
   useEffect(() => {
     window.scrollTo(0, 0);
@@ -46,9 +45,15 @@ function ShownPage({ name }: { name: PageName }) {
   return (
     <div class="page">
       <Page />
-      <WithCurl title="This page with curl" requests={asks.all.value.flatMap((ask) => ask.request() ?? [])} />
+      <PageWithCurl />
     </div>
   );
+}
+
+/** A component of its own: what the page asks for may change with every key that is pressed. */
+function PageWithCurl() {
+  const { asks } = useApp();
+  return <WithCurl title="This page with curl" requests={asks.all.value.flatMap((ask) => ask.request() ?? [])} />;
 }
 
 function Outside() {

@@ -5,14 +5,14 @@ import type { BackendStatus, BackendStatusList } from "../../../admin/backend-sc
 import type { BackendStatistics } from "../../../admin/stats.ts";
 import type { Action } from "../app/actions.ts";
 import { useApp } from "../app/context.ts";
-import { useAtMost, useLive } from "../app/hooks.ts";
+import { setting, useAtMost, useLive } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { count, duration, failedShare, longDuration, NOTABLE_FAILURES, percent } from "../format.ts";
 import { Ago } from "../parts/ago.tsx";
 import { Button } from "../parts/button.tsx";
 import { Head } from "../parts/card.tsx";
 import { Field } from "../parts/field.tsx";
-import { Link } from "../parts/link.tsx";
+import { Link, RequestsOf } from "../parts/link.tsx";
 import { backendState, CircuitMark, Marked } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
@@ -66,9 +66,7 @@ function NameCell({ name, url, type, models }: BackendStatus) {
   const served = models.length === 0 ? "no models yet" : models.join(", ");
   return (
     <>
-      <Link to="requests" query={{ backend: name }} class="strong">
-        {name}
-      </Link>
+      <RequestsOf by="backend" name={name} class="strong" />
       <div class="faint clip" title={`${url}\n${served}`}>
         {type} · {served}
       </div>
@@ -184,9 +182,7 @@ function weighing({ name, weight }: BackendStatus): Action {
         id="weight"
         label={`Weight, 0 to ${MAX_WEIGHT}`}
         value={wanted.value}
-        set={(value) => {
-          wanted.value = value;
-        }}
+        set={setting(wanted)}
         type="number"
         min={0}
         max={MAX_WEIGHT}

@@ -7,7 +7,7 @@ import type { ResponseCacheStatistics } from "../../../admin/response-cache.ts";
 import { useResource } from "../app/resource.ts";
 import { dateTime, grouped, words } from "../format.ts";
 import { Card, Facts, Head } from "../parts/card.tsx";
-import { Link } from "../parts/link.tsx";
+import { Link, RequestsOf } from "../parts/link.tsx";
 import { Marked } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
@@ -93,11 +93,7 @@ function KeyCard({ keys }: { keys: readonly KeyRow[] | undefined }) {
         columns={[
           {
             title: "Key",
-            cell: ({ id }) => (
-              <Link to="requests" query={{ key: id }}>
-                {id}
-              </Link>
-            ),
+            cell: ({ id }) => <RequestsOf by="key" name={id} />,
           },
           {
             title: "Of",

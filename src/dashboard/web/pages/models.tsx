@@ -4,12 +4,13 @@ import { useSignal } from "@preact/signals";
 import type { BackendStatus, BackendStatusList } from "../../../admin/backend-schemas.ts";
 import type { ModelStatistics, Statistics } from "../../../admin/stats.ts";
 import type { UsageReport } from "../../../admin/usage.ts";
+import { setting } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { count, failedShare, latency, money, NOTABLE_FAILURES, percent, rate } from "../format.ts";
 import { Button } from "../parts/button.tsx";
 import { Bar, Card, Head, Lines } from "../parts/card.tsx";
 import { Field } from "../parts/field.tsx";
-import { Link } from "../parts/link.tsx";
+import { RequestsOf } from "../parts/link.tsx";
 import { Mark, Marked, servingState } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
@@ -60,14 +61,7 @@ export function ModelsPage() {
   return (
     <>
       <Head title="Models">
-        <Field
-          id="part"
-          label="Name contains"
-          value={part.value}
-          set={(value) => {
-            part.value = value;
-          }}
-        />
+        <Field id="part" label="Name contains" value={part.value} set={setting(part)} />
       </Head>
       <Trouble of={[backends, statistics, usage]} />
       <ModelTable rows={rows} most={most} />
@@ -86,11 +80,7 @@ function ModelTable({ rows, most }: { rows: readonly ModelRow[] | undefined; mos
       columns={[
         {
           title: "Model",
-          cell: ({ name }) => (
-            <Link to="requests" query={{ model: name }} class="strong">
-              {name}
-            </Link>
-          ),
+          cell: ({ name }) => <RequestsOf by="model" name={name} class="strong" />,
         },
         { title: "Served by", cell: ({ backends }) => <ServedBy backends={backends} /> },
         { title: "Stands in for it", cell: ({ standIns }) => (standIns.length === 0 ? "–" : standIns.join(" → ")) },

@@ -7,7 +7,7 @@ import type { UsageReport } from "../../../admin/usage.ts";
 import { count, duration, latency, money } from "../format.ts";
 import { Ago } from "../parts/ago.tsx";
 import { Card, Lines } from "../parts/card.tsx";
-import { Link } from "../parts/link.tsx";
+import { Link, RequestsOf } from "../parts/link.tsx";
 import { Marked, OutcomeMark, servingState } from "../parts/marks.tsx";
 import { Table } from "../parts/table.tsx";
 import { endOf, type Recent } from "../recent.ts";
@@ -31,11 +31,7 @@ export function BackendCard({ backends, statistics }: BackendCardProps) {
         columns={[
           {
             title: "Name",
-            cell: ({ name }) => (
-              <Link to="requests" query={{ backend: name }}>
-                {name}
-              </Link>
-            ),
+            cell: ({ name }) => <RequestsOf by="backend" name={name} />,
           },
           { title: "State", cell: (row) => <Marked {...servingState(row)} /> },
           { title: "In flight", isNumber: true, cell: ({ in_flight }) => count(in_flight) },
@@ -97,11 +93,7 @@ export function ModelCard({ statistics, usage }: ModelCardProps) {
         columns={[
           {
             title: "Model",
-            cell: ({ model_id }) => (
-              <Link to="requests" query={{ model: model_id }}>
-                {model_id}
-              </Link>
-            ),
+            cell: ({ model_id }) => <RequestsOf by="model" name={model_id} />,
           },
           { title: "Requests", isNumber: true, cell: ({ total_requests }) => count(total_requests) },
           { title: "Average", isNumber: true, cell: (row) => latency(row.avg_latency_ms, row) },

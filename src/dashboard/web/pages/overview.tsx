@@ -6,7 +6,7 @@ import type { AdminHealth } from "../../../admin/health.ts";
 import type { Statistics } from "../../../admin/stats.ts";
 import type { UsageReport } from "../../../admin/usage.ts";
 import { useApp } from "../app/context.ts";
-import { useAtMost, useEnding, useKept, useLive } from "../app/hooks.ts";
+import { setting, useAtMost, useEnding, useKept, useLive } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { bytes, longDuration } from "../format.ts";
 import { Choice } from "../parts/button.tsx";
@@ -44,9 +44,7 @@ export function OverviewPage() {
           label="Time that the numbers are about"
           options={WINDOWS}
           chosen={window.value}
-          choose={(chosen) => {
-            window.value = chosen;
-          }}
+          choose={setting(window)}
         />
       </Head>
       <Trouble of={[statistics, health, backends, errors, usage]} />

@@ -3,7 +3,7 @@
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { BackendStatusList } from "../../../admin/backend-schemas.ts";
 import { useApp } from "../app/context.ts";
-import { useKept } from "../app/hooks.ts";
+import { setting, useKept } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { type AnswerSoFar, chatRequest, createConversation, type ShownMessage, type Wanted } from "../conversation.ts";
 import { duration, rate } from "../format.ts";
@@ -68,9 +68,7 @@ export function PlaygroundPage() {
           <AnswerLine answer={answer} />
           <Composer
             text={text.value}
-            set={(value) => {
-              text.value = value;
-            }}
+            set={setting(text)}
             send={send}
             stop={isRunning ? conversation.stop : undefined}
           />

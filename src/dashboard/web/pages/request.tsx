@@ -8,7 +8,7 @@ import { dateTime, duration, words } from "../format.ts";
 import { Button } from "../parts/button.tsx";
 import { Card, Facts, Head } from "../parts/card.tsx";
 import { CopyButton } from "../parts/copy.tsx";
-import { Link } from "../parts/link.tsx";
+import { Link, RequestsOf } from "../parts/link.tsx";
 import { Marked, OutcomeMark } from "../parts/marks.tsx";
 import { Notice, Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
@@ -91,16 +91,7 @@ function Details(story: RequestStory) {
           ["Model", answered_by === null || answered_by === model ? model : `${model}, answered by ${answered_by}`],
           ["Operation", `${operation}${stream ? ", streamed" : ""}`],
           ["Backend", backend ?? "–"],
-          [
-            "Key",
-            key_id === null ? (
-              "none"
-            ) : (
-              <Link to="requests" query={{ key: key_id }}>
-                {key_id}
-              </Link>
-            ),
-          ],
+          ["Key", key_id === null ? "none" : <RequestsOf by="key" name={key_id} />],
           ["Cache", cacheText(story)],
           ["Tokens", `${prompt_tokens ?? "–"} in, ${completion_tokens ?? "–"} out`],
           ["Own id", <code key="id">{story.id}</code>],

@@ -7,7 +7,7 @@ import { useResource } from "../app/resource.ts";
 import { count, grouped, money } from "../format.ts";
 import { Choice } from "../parts/button.tsx";
 import { Bar, Card, Head, Tile } from "../parts/card.tsx";
-import { Link } from "../parts/link.tsx";
+import { RequestsOf } from "../parts/link.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
 import { linkTo } from "../route.ts";
@@ -163,10 +163,5 @@ function UsageTable({ usage, by }: { usage: UsageReport | undefined; by: readonl
 
 function NameCell({ group, name }: { group: UsageGroup; name: string }) {
   const isFilter = (group === "key" || group === "model" || group === "backend") && !name.startsWith("(");
-  if (!isFilter) return name;
-  return (
-    <Link to="requests" query={{ [group]: name }}>
-      {name}
-    </Link>
-  );
+  return isFilter ? <RequestsOf by={group} name={name} /> : name;
 }

@@ -21,3 +21,18 @@ export function Link({ to, id, query, children, ...attributes }: LinkProps) {
     </a>
   );
 }
+
+interface RequestsOfProps {
+  by: "model" | "backend" | "key";
+  name: string;
+  class?: string;
+}
+
+/** The name of something, as a link to its requests. */
+export function RequestsOf({ by, name, ...attributes }: RequestsOfProps) {
+  return (
+    <Link to="requests" query={{ [by]: name }} {...attributes}>
+      {name}
+    </Link>
+  );
+}
