@@ -119,6 +119,25 @@ test("a sign-in that is over is told, and what was written is still there behind
   await context.close();
 });
 
+test("what was chosen on a page is still chosen behind the next sign-in, and forgotten by another visit", async () => {
+  const context = await browser.context();
+  const watched = await browser.open(context, `${address()}#/errors`);
+  const { page } = watched;
+  await signIn(watched);
+  await page.getByRole("heading", { name: "Errors" }).waitFor();
+  await context.clearCookies();
+  await page.getByRole("button", { name: "30 min" }).click();
+  await page.getByText("This sign-in is over.").waitFor();
+  await signIn(watched);
+  await page.getByRole("button", { name: "30 min", pressed: true }).waitFor();
+  await page.evaluate('location.hash = "#/models"');
+  await page.getByRole("heading", { name: "Models" }).waitFor();
+  await page.evaluate('location.hash = "#/errors"');
+  await page.getByRole("button", { name: "24 h", pressed: true }).waitFor();
+  await expectClean(watched);
+  await context.close();
+});
+
 test("a sign-out that does not arrive is told, and is none", async () => {
   const context = await browser.context();
   const watched = await browser.open(context, `${address()}#/backends`);

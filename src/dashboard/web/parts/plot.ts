@@ -81,7 +81,7 @@ export function createPlot({ element, group, source, pointed }: PlotOptions): uP
       padding: [8, 6, 0, 0],
       scales: {
         x: { range: () => rangeOf(source()) },
-        y: { range: () => [0, niceMaximum(maximumOf(source().lines.flatMap(({ values }) => values)))] },
+        y: { range: () => [0, niceMaximum(maximumOf(shownValues(source())))] },
       },
       axes: [
         {
@@ -132,6 +132,12 @@ export function dataOf({ times, lines }: PlotSource): uPlot.AlignedData {
 function rangeOf({ range, times }: PlotSource): [number, number] {
   const [from, to] = range ?? [times[0] ?? 0, times.at(-1) ?? 1];
   return [from, Math.max(to, from + 1)];
+}
+
+function shownValues(source: PlotSource): (number | undefined)[] {
+  const [from, to] = rangeOf(source);
+  const isShown = (atMs: number | undefined) => atMs !== undefined && atMs >= from && atMs <= to;
+  return source.lines.flatMap(({ values }) => values.filter((_, index) => isShown(source.times[index])));
 }
 
 function seriesOf(look: LineLook, colour: (value: string) => string): uPlot.Series {
