@@ -31,6 +31,17 @@ function bench() {
 
 const isHidden = () => false;
 
+/** A resource that has its first answer. */
+async function known() {
+  const { api, asked } = bench();
+  const resource = createResource<string>(api, () => "list", { isHidden });
+  ends.push(resource.end);
+  await waitFor("it is asked for", () => asked.length === 1);
+  asked[0]?.answer("known");
+  await waitFor("it is there", () => resource.data.value === "known");
+  return { asked, resource };
+}
+
 test("a path that changes is asked for, and an answer to an earlier one is not shown", async () => {
   const { api, asked } = bench();
   const filter = signal("a");
@@ -51,12 +62,7 @@ test("a path that changes is asked for, and an answer to an earlier one is not s
 });
 
 test("one that is not asked for again by itself is tried again where the gateway was away", async () => {
-  const { api, asked } = bench();
-  const resource = createResource<string>(api, () => "list", { isHidden });
-  ends.push(resource.end);
-  await waitFor("it is asked for", () => asked.length === 1);
-  asked[0]?.answer("known");
-  await waitFor("it is there", () => resource.data.value === "known");
+  const { asked, resource } = await known();
   void resource.refresh();
   asked[1]?.refuse(new ApiError(0, "The gateway cannot be reached."));
   await waitFor("the failure is known", () => resource.error.value !== undefined);
@@ -68,12 +74,7 @@ test("one that is not asked for again by itself is tried again where the gateway
 });
 
 test("what the gateway refuses is not shown any more", async () => {
-  const { api, asked } = bench();
-  const resource = createResource<string>(api, () => "list", { isHidden });
-  ends.push(resource.end);
-  await waitFor("it is asked for", () => asked.length === 1);
-  asked[0]?.answer("known");
-  await waitFor("it is there", () => resource.data.value === "known");
+  const { asked, resource } = await known();
   void resource.refresh();
   asked[1]?.refuse(new ApiError(404, "There is no such request."));
   await waitFor("it is gone", () => resource.data.value === undefined);
