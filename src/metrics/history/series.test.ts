@@ -87,6 +87,13 @@ test("of the time in which no gateway was running nothing is known", async () =>
   expect((await readSeries(store, query()))?.lines[0]?.values).toEqual([1, 1, null, null, null, null, null, 1, 1, 1]);
 });
 
+test("a long step is known though its snapshots at both ends are far apart", async () => {
+  const store = newStore();
+  for (let minute = 3; minute <= 9; minute++) store.write(START + minute * MINUTE, [counter(60 * minute)]);
+  const series = await readSeries(store, query({ stepMs: 10 * MINUTE, maxGapMs: 2 * MINUTE }));
+  expect(series?.lines[0]?.values).toEqual([1]);
+});
+
 test("a histogram is its quantiles, of what was observed within each step", async () => {
   const store = newStore();
   const bucket = (le: string, value: number): MetricSample => ({
@@ -123,7 +130,11 @@ test("property: over any step, and over restarts, the steps hold what was counte
   await fc.assert(
     fc.asyncProperty(
       fc.array(
-        fc.record({ more: fc.nat(1_000), restarts: fc.boolean(), afterMs: fc.integer({ min: 1, max: MINUTE }) }),
+        fc.record({
+          more: fc.nat(1_000),
+          restarts: fc.boolean(),
+          afterMs: fc.integer({ min: MINUTE / 2, max: MINUTE }),
+        }),
         {
           minLength: 2,
           maxLength: 40,

@@ -152,7 +152,7 @@ async function* counted(
   let step = newStep();
   let index = 0;
   let read = 0;
-  const { moments, begun } = momentsFor(store, metric, fromMs, ends);
+  const { moments, begun, next } = momentsFor(store, metric, fromMs, ends);
   for (const moment of moments) {
     if (begun.has(moment)) last?.clear();
     const now = new Map<number, number>();
@@ -167,7 +167,8 @@ async function* counted(
       // An empty bucket is the lower bound of the next one.
       if (more > 0 || place.bucket !== "") growth.push({ ...place, more });
     }
-    const isKnown = last !== undefined && moment - lastMs <= maxGapMs;
+    const isGap = next.has(moment) && moment - lastMs > maxGapMs;
+    const isKnown = last !== undefined && !isGap;
     for (let fromHere = Math.max(lastMs, fromMs); index < ends.length && fromHere < moment; ) {
       const end = ends[index] as number;
       const toHere = Math.min(moment, end);
@@ -211,21 +212,18 @@ function addTo(
 }
 
 /**
- * The snapshots on both sides of the end of each step and of each restart; `begun` are those behind a restart, where counters
- * have begun at 0.
+ * The snapshots on both sides of the end of each step and of each restart. `begun` are those behind a restart, where counters
+ * have begun at 0; `next` are those that follow the snapshot before them directly, so that their distance may be a gap.
  */
 function momentsFor(store: HistoryStore, metric: string, fromMs: number, ends: readonly number[]) {
-  const moments = new Set<number>();
-  for (const end of [fromMs, ...ends]) {
-    const { before, after } = store.momentsAround(metric, end);
-    if (before !== undefined) moments.add(before);
-    if (after !== undefined) moments.add(after);
-  }
-  const restarts = store.restarts(Math.min(...moments), Math.max(...moments));
-  for (const { before, after } of restarts) moments.add(before).add(after);
+  const around = [fromMs, ...ends].map((end) => store.momentsAround(metric, end));
+  const known = around.flatMap(({ before, after }) => [before, after]).filter((moment) => moment !== undefined);
+  const restarts = store.restarts(Math.min(...known), Math.max(...known));
+  const moments = new Set([...known, ...restarts.flatMap(({ before, after }) => [before, after])]);
   return {
     moments: [...moments].sort((left, right) => left - right),
     begun: new Set(restarts.map(({ after }) => after)),
+    next: new Set([...around, ...restarts].flatMap(({ before, after }) => (before === undefined ? [] : [after]))),
   };
 }
 
