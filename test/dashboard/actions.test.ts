@@ -213,8 +213,8 @@ describe("usage", () => {
   test("rows are about what was chosen, and the CSV has the same", async () => {
     await goTo("usage", "Usage and cost");
     await page.getByRole("button", { name: "Model", exact: true }).click();
-    await page.getByRole("button", { name: "Organisation", exact: true }).click();
-    await page.getByRole("columnheader", { name: "Organisation" }).waitFor();
+    await page.getByRole("button", { name: "Organization", exact: true }).click();
+    await page.getByRole("columnheader", { name: "Organization" }).waitFor();
     expect(page.url()).toContain("by=key%2Corganization");
     const link = (await page.getByRole("link", { name: "CSV" }).getAttribute("href")) as string;
     const csv = await (await fetch(link)).text();

@@ -151,7 +151,7 @@ test("the page and its files come with what keeps others out", async () => {
 });
 
 test("requests are shown as they end, and the charts move", async () => {
-  const watched = await openPage("overview");
+  const watched = await openPage("overview?range=5m");
   const { page, close } = watched;
   await page.getByText("Live", { exact: true }).waitFor();
   const latest = page.getByRole("region", { name: "Latest requests" }).locator("tbody a").first();
@@ -170,7 +170,7 @@ test("requests are shown as they end, and the charts move", async () => {
 });
 
 test("what the charts show is there as a table, for the keyboard and for screen readers", async () => {
-  const watched = await openPage("overview");
+  const watched = await openPage("overview?range=5m");
   const { page, barriers, close } = watched;
   await page.getByText("The charts as a table").focus();
   await page.keyboard.press("Enter");

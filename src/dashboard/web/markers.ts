@@ -52,6 +52,8 @@ export function circuitMarkers(report: SeriesReport): ChartMarker[] {
   return report.series.flatMap(({ labels: { backend, to }, values }) =>
     values.flatMap((value, step): ChartMarker[] => {
       if (value === null || value === 0 || (to !== "open" && to !== "closed")) return [];
+      // A circuit that opens again and again is marked where that begins.
+      if ((values[step - 1] ?? 0) > 0) return [];
       const [tone, verb] = to === "open" ? (["bad", "opened"] as const) : (["good", "closed"] as const);
       return [{ atMs: timeOf(report, step), tone, text: `The circuit of ${backend} ${verb}` }];
     }),

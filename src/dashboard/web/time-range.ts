@@ -3,13 +3,16 @@
 import { dateTime } from "./format.ts";
 
 /** `from` and `to` are Unix milliseconds. */
-interface Span {
+export interface Span {
   from: number;
   to: number;
 }
 
 /** A length up to now, a part of the calendar up to now, or a span between two moments. */
-type TimeRange = { kind: "last"; ms: number } | { kind: "since"; start: CalendarStart } | ({ kind: "span" } & Span);
+export type TimeRange =
+  | { kind: "last"; ms: number }
+  | { kind: "since"; start: CalendarStart }
+  | ({ kind: "span" } & Span);
 
 const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
@@ -33,12 +36,17 @@ const CALENDAR_LABELS: Readonly<Record<CalendarStart, string>> = {
 };
 
 /** Offered by the menu, as the address holds them. */
-export const PRESETS = ["5m", "15m", "1h", "6h", "24h", "7d", "30d", ...Object.keys(CALENDAR_STARTS)] as const;
+export const PRESETS = ["5m", "15m", "30m", "1h", "6h", "24h", "7d", "30d", ...Object.keys(CALENDAR_STARTS)] as const;
 
-const DEFAULT_RANGE: TimeRange = { kind: "last", ms: HOUR };
+export const DEFAULT_RANGE: TimeRange = { kind: "last", ms: HOUR };
+
+const STATS_WINDOWS: ReadonlySet<string> = new Set(["30m", "1h", "24h", "7d"]);
 
 /** Shorter spans than this are no charts. */
 const MIN_SPAN_MS = 10 * SECOND;
+
+/** Of "2026-03-01". */
+const DAY_LENGTH = 10;
 
 /** The default for what is no range. */
 export function parseRange(text: string | null): TimeRange {
@@ -65,7 +73,10 @@ export function rangeText(range: TimeRange): string {
 
 export function rangeLabel(range: TimeRange): string {
   if (range.kind === "since") return CALENDAR_LABELS[range.start];
-  if (range.kind === "span") return `${dateTime(range.from)} – ${dateTime(range.to)}`;
+  if (range.kind === "span") {
+    const [from, to] = [dateTime(range.from), dateTime(range.to)];
+    return `${from} – ${from.slice(0, DAY_LENGTH) === to.slice(0, DAY_LENGTH) ? to.slice(DAY_LENGTH + 1) : to}`;
+  }
   const text = rangeText(range);
   const [count, unit] = [text.slice(0, -1), text.at(-1)];
   return `Last ${count} ${unit === "m" ? "min" : unit}`;
@@ -74,6 +85,13 @@ export function rangeLabel(range: TimeRange): string {
 /** Whether the range ends with the present, so that it moves on. */
 export function isLive(range: TimeRange): boolean {
   return range.kind !== "span";
+}
+
+/** As windows of GET /admin/stats are named; undefined where there is none of this length. */
+export function statsWindowOf(range: TimeRange): string | undefined {
+  if (range.kind === "since") return range.start === "this_month" ? undefined : range.start;
+  const text = rangeText(range);
+  return STATS_WINDOWS.has(text) ? text : undefined;
 }
 
 export function spanOf(range: TimeRange, nowMs: number): Span {

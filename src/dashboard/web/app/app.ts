@@ -7,6 +7,7 @@ import { type Asks, createAsks } from "./asks.ts";
 import { createClock, type PageClock } from "./clock.ts";
 import { createDrafts, type Drafts } from "./drafts.ts";
 import { createLive, type Live } from "./live.ts";
+import { createRange, type PageRange } from "./range.ts";
 import { type BrowserSession, createSession } from "./session.ts";
 import { createThemes, type Themes } from "./themes.ts";
 import { createToasts, type Toasts } from "./toasts.ts";
@@ -22,6 +23,7 @@ export interface App {
   toasts: Toasts;
   drafts: Drafts;
   clock: PageClock;
+  range: PageRange;
   themes: Themes;
   /** A command line for a request. */
   curl(asked: CurlRequest): string;
@@ -55,10 +57,11 @@ export function createApp(base: string): App {
   window.addEventListener("beforeunload", (event) => {
     if (!drafts.isEmpty()) event.preventDefault();
   });
+  const clock = createClock(api.now);
   return {
-    ...{ api, live, session, visits, actions, toasts, drafts },
+    ...{ clock, api, live, session, visits, actions, toasts, drafts },
     asks: createAsks(),
-    clock: createClock(api.now),
+    range: createRange(clock, visits),
     themes: createThemes(),
     curl(asked) {
       const needsAuth = asked.path.startsWith("admin/") && session.who.value?.method !== "none";

@@ -45,7 +45,10 @@ export function createResource<Answer>(
     const asked = untracked(path);
     leaving.abort();
     clearTimeout(timer);
-    if (asked === undefined) return;
+    if (asked === undefined) {
+      data.value = undefined;
+      return;
+    }
     leaving = new AbortController();
     const { signal: left } = leaving;
     isLoading.value = true;

@@ -1,7 +1,7 @@
 // Which page is visited, as the address says, and the state that belongs to the visit.
 
 import { type ReadonlySignal, type Signal, signal } from "@preact/signals";
-import { parseRoute, type Route } from "../route.ts";
+import { linkTo, parseRoute, type Route } from "../route.ts";
 
 interface Visit {
   /** Two visits of one page are different visits. */
@@ -31,6 +31,11 @@ export function createVisits(changed: () => void) {
     current: current as ReadonlySignal<Visit>,
     /** Forgets what the visited page keeps. */
     visitAgain,
+    /** Changes parameters of the address within the visit; empty ones are left out. */
+    setQuery(changes: Readonly<Record<string, string | undefined>>): void {
+      const { page, id, query } = parseRoute(location.hash);
+      history.replaceState(null, "", linkTo(page, id, { ...Object.fromEntries(query), ...changes }));
+    },
     kept<Value>(name: string, make: () => Value): Signal<Value> {
       const { kept } = current.peek();
       const known = kept.get(name) ?? signal<unknown>(make());

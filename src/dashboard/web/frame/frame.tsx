@@ -24,7 +24,7 @@ export function Frame() {
       <button type="button" class="skip" onClick={() => document.querySelector("main")?.focus()}>
         Skip to content
       </button>
-      <Topbar />
+      <Topbar hasRange={isIn && PAGES[name].hasRange === true} />
       {isIn && <Navigation current={name} />}
       <main tabIndex={-1} key={isIn ? "page" : "sign-in"}>
         {isIn ? <ShownPage key={number} name={name} /> : <Outside />}

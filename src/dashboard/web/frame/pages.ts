@@ -17,16 +17,18 @@ interface PageEntry {
   page: ComponentType;
   /** The page whose part it is in the navigation. */
   under?: string;
+  /** It shows the time that is chosen in the bar at the top. */
+  hasRange?: true;
 }
 
 const ENTRIES = {
-  overview: { label: "Overview", page: OverviewPage },
-  requests: { label: "Requests", page: RequestsPage },
+  overview: { label: "Overview", page: OverviewPage, hasRange: true },
+  requests: { label: "Requests", page: RequestsPage, hasRange: true },
   request: { label: "Request", page: RequestPage, under: "requests" },
-  errors: { label: "Errors", page: ErrorsPage },
-  backends: { label: "Backends", page: BackendsPage },
-  models: { label: "Models", page: ModelsPage },
-  usage: { label: "Usage", page: UsagePage },
+  errors: { label: "Errors", page: ErrorsPage, hasRange: true },
+  backends: { label: "Backends", page: BackendsPage, hasRange: true },
+  models: { label: "Models", page: ModelsPage, hasRange: true },
+  usage: { label: "Usage", page: UsagePage, hasRange: true },
   limits: { label: "Limits & cache", page: LimitsPage },
   configuration: { label: "Configuration", page: ConfigurationPage },
   playground: { label: "Playground", page: PlaygroundPage },

@@ -7,6 +7,7 @@ import { Icon } from "../parts/icon.tsx";
 import { Marked, type MarkTone } from "../parts/marks.tsx";
 import { linkTo, START_PAGE } from "../route.ts";
 import type { Theme } from "../themes.ts";
+import { RangePicker } from "./range-picker.tsx";
 
 const THEMES: Readonly<Record<Theme, string>> = { auto: "Auto", light: "Light", dark: "Dark" };
 
@@ -22,7 +23,7 @@ const LIVE: Readonly<Record<LiveState, { tone: MarkTone; text: string; title: st
   closed: { tone: "quiet", text: "Signed out", title: "The live connection needs a sign-in" },
 };
 
-export function Topbar() {
+export function Topbar({ hasRange }: { hasRange: boolean }) {
   const { live, session, themes } = useApp();
   const { tone, text, title } = LIVE[live.state.value];
   const theme = THEMES[themes.chosen.value];
@@ -37,6 +38,7 @@ export function Topbar() {
       <span class={`live ${tone}`} role="status" title={title}>
         <Marked tone={tone} text={text} />
       </span>
+      {hasRange && <RangePicker />}
       <button
         type="button"
         class="small theme"

@@ -20,8 +20,11 @@ import { Table } from "../parts/table.tsx";
 const MAX_WEIGHT = 100;
 
 export function BackendsPage() {
+  const { range } = useApp();
   const list = useResource<BackendStatusList>("admin/backends", { everyMs: 2_000 });
-  const stats = useResource<{ backends: BackendStatistics[] }>("admin/stats/backends?window=1h", { everyMs: 5_000 });
+  const stats = useResource<{ backends: BackendStatistics[] }>(() => range.inWindow("admin/stats/backends"), {
+    everyMs: 5_000,
+  });
   const changed = useAtMost(500, () => void list.refresh());
   useLive((event) => {
     if (event !== "request") changed();
@@ -32,9 +35,7 @@ export function BackendsPage() {
   return (
     <>
       <Head title="Backends">
-        <span class="faint">
-          {data !== undefined && `${data.askable_count} of ${data.total_count} can be asked · numbers of the last hour`}
-        </span>
+        <span class="faint">{data !== undefined && `${data.askable_count} of ${data.total_count} can be asked `}</span>
         <Link to="configuration" id="backends" class="button">
           Add or change
         </Link>

@@ -9,20 +9,12 @@ import { useAtMost, useKept, useLive } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { grouped, plural, words } from "../format.ts";
 import { Ago } from "../parts/ago.tsx";
-import { Button, Choice, type ChoiceOption } from "../parts/button.tsx";
+import { Button, type ChoiceOption } from "../parts/button.tsx";
 import { Bar, Card, Head, Lines } from "../parts/card.tsx";
 import { Select } from "../parts/field.tsx";
 import { Link } from "../parts/link.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { type Column, Table } from "../parts/table.tsx";
-import { linkTo } from "../route.ts";
-
-const WINDOWS = [
-  ["30m", "30 min"],
-  ["1h", "1 h"],
-  ["24h", "24 h"],
-  ["7d", "7 d"],
-] as const;
 
 const SHOWN = 100;
 const MOST_COUNTS = 6;
@@ -32,20 +24,18 @@ const ANY = ["", "any"] as const;
 const TEST_TYPES = ["timeout", "connection_error", "circuit_open", "status_429", "status_500", "status_503"] as const;
 
 interface ErrorFilters {
-  window: string;
   type: string;
   backend: string;
 }
 
 export function ErrorsPage() {
-  const { actions, visits } = useApp();
+  const { actions, visits, range } = useApp();
   const { query } = visits.current.value.route;
   const filters = useKept<ErrorFilters>("filters", () => ({
-    window: "24h",
     type: query.get("type") ?? "",
     backend: query.get("backend") ?? "",
   }));
-  const stats = useResource<ErrorStatistics>(() => `admin/errors/stats?window=${filters.value.window}`, {
+  const stats = useResource<ErrorStatistics>(() => range.inWindow("admin/errors/stats"), {
     everyMs: 10_000,
   });
   const list = useResource<RecentErrors>(() => pathOf(filters.value), { everyMs: 10_000 });
@@ -58,10 +48,10 @@ export function ErrorsPage() {
   function change(more: Partial<ErrorFilters>): void {
     filters.value = { ...filters.peek(), ...more };
     const { type, backend } = filters.peek();
-    history.replaceState(null, "", linkTo("errors", undefined, { type, backend }));
+    visits.setQuery({ type, backend });
   }
 
-  const { window, type, backend } = filters.value;
+  const { type, backend } = filters.value;
   const { value: counted } = stats.data;
   const types = new Set([...Object.keys(counted?.by_type ?? {}), ...(type === "" ? [] : [type])]);
   const names = new Set([
@@ -72,12 +62,6 @@ export function ErrorsPage() {
     <>
       <Head title="Errors">
         <span class="faint">{counted !== undefined && plural(counted.total, "error")}</span>
-        <Choice
-          label="Time that is counted"
-          options={WINDOWS}
-          chosen={window}
-          choose={(chosen) => change({ window: chosen })}
-        />
         <Button kind="small" onClick={() => actions.act(recordingTest([...names]))}>
           Record a test error
         </Button>

@@ -4,6 +4,7 @@ import { useSignal } from "@preact/signals";
 import type { BackendStatus, BackendStatusList } from "../../../admin/backend-schemas.ts";
 import type { ModelStatistics, Statistics } from "../../../admin/stats.ts";
 import type { UsageReport } from "../../../admin/usage.ts";
+import { useApp } from "../app/context.ts";
 import { setting } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { count, failedShare, latency, money, NOTABLE_FAILURES, percent, rate } from "../format.ts";
@@ -29,10 +30,13 @@ interface SectionOf<Config> {
 }
 
 export function ModelsPage() {
+  const { range } = useApp();
   const part = useSignal("");
   const backends = useResource<BackendStatusList>("admin/backends", { everyMs: 5_000 });
-  const statistics = useResource<Pick<Statistics, "models">>("admin/stats/models?window=24h", { everyMs: 10_000 });
-  const usage = useResource<UsageReport>("admin/usage?by=model&window=24h", { everyMs: 15_000 });
+  const statistics = useResource<Pick<Statistics, "models">>(() => range.inWindow("admin/stats/models"), {
+    everyMs: 10_000,
+  });
+  const usage = useResource<UsageReport>(() => `admin/usage?by=model&${range.query()}`, { everyMs: 15_000 });
   const fallback = useResource<SectionOf<unknown>>("admin/config/fallback");
   const aliases = useResource<SectionOf<unknown>>("admin/config/model_aliases");
 
@@ -73,7 +77,7 @@ export function ModelsPage() {
 function ModelTable({ rows, most }: { rows: readonly ModelRow[] | undefined; most: number }) {
   return (
     <Table
-      caption="Models, with the numbers of the last 24 hours"
+      caption="Models"
       rows={rows}
       keyOf={({ name }) => name}
       empty="No backend has told its models yet."

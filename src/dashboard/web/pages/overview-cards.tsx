@@ -22,7 +22,7 @@ interface BackendCardProps {
 export function BackendCard({ backends, statistics }: BackendCardProps) {
   const statsOf = (name: string) => statistics?.backends.find(({ backend_name }) => backend_name === name);
   return (
-    <Card title="Backends" aside={<Link to="backends">All of them</Link>}>
+    <Card title="Backends" aside={<Link to="backends">View all</Link>}>
       <Table
         caption="Backends"
         rows={backends?.backends}
@@ -56,7 +56,7 @@ export function BackendCard({ backends, statistics }: BackendCardProps) {
 
 export function ErrorCard({ errors }: { errors: RecentErrors | undefined }) {
   return (
-    <Card title="Latest errors" aside={<Link to="errors">All of them</Link>}>
+    <Card title="Latest errors" aside={<Link to="errors">View all</Link>}>
       <Lines
         items={errors?.errors}
         keyOf={({ id }) => id}
@@ -76,28 +76,23 @@ export function ErrorCard({ errors }: { errors: RecentErrors | undefined }) {
   );
 }
 
-interface ModelCardProps {
-  statistics: Statistics | undefined;
-  usage: UsageReport | undefined;
-}
-
-export function ModelCard({ statistics, usage }: ModelCardProps) {
-  const costOf = (model: string) => usage?.rows.find(({ model_id }) => model_id === model)?.cost ?? 0;
+export function ModelCard({ usage }: { usage: UsageReport | undefined }) {
+  const busiest = usage?.rows.toSorted((left, right) => right.requests - left.requests).slice(0, MOST_MODELS);
   return (
-    <Card title="Busiest models" aside={<Link to="models">All of them</Link>}>
+    <Card title="Busiest models" aside={<Link to="models">View all</Link>}>
       <Table
         caption="Busiest models"
-        rows={statistics?.models.slice(0, MOST_MODELS)}
-        keyOf={({ model_id }) => model_id}
+        rows={busiest}
+        keyOf={({ model_id }) => String(model_id)}
         empty="No request in this time."
         columns={[
           {
             title: "Model",
-            cell: ({ model_id }) => <RequestsOf by="model" name={model_id} />,
+            cell: ({ model_id }) => <RequestsOf by="model" name={String(model_id)} />,
           },
-          { title: "Requests", isNumber: true, cell: ({ total_requests }) => count(total_requests) },
-          { title: "Average", isNumber: true, cell: (row) => latency(row.avg_latency_ms, row) },
-          { title: "Cost", isNumber: true, cell: ({ model_id }) => money(costOf(model_id)) },
+          { title: "Requests", isNumber: true, cell: ({ requests }) => count(requests) },
+          { title: "Tokens", isNumber: true, cell: (row) => count(row.prompt_tokens + row.completion_tokens) },
+          { title: "Cost", isNumber: true, cell: ({ cost }) => money(cost) },
         ]}
       />
     </Card>
@@ -106,7 +101,7 @@ export function ModelCard({ statistics, usage }: ModelCardProps) {
 
 export function LatestCard({ recent }: { recent: Recent }) {
   return (
-    <Card title="Latest requests" aside={<Link to="requests">All of them</Link>}>
+    <Card title="Latest requests" aside={<Link to="requests">View all</Link>}>
       <Table
         caption="Latest requests"
         rows={recent.latest.value}

@@ -6,57 +6,58 @@ import type { AdminHealth } from "../../../admin/health.ts";
 import type { Statistics } from "../../../admin/stats.ts";
 import type { UsageReport } from "../../../admin/usage.ts";
 import { useApp } from "../app/context.ts";
-import { setting, useAtMost, useEnding, useKept, useLive } from "../app/hooks.ts";
+import { useAtMost, useEnding, useLive } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { bytes, longDuration } from "../format.ts";
-import { Choice } from "../parts/button.tsx";
 import { Head } from "../parts/card.tsx";
 import { Notice, Trouble } from "../parts/notice.tsx";
 import { followRequests } from "../recent.ts";
+import { statsWindowOf } from "../time-range.ts";
+import { HistoryCharts } from "./history-charts.tsx";
 import { BackendCard, ErrorCard, LatestCard, ModelCard } from "./overview-cards.tsx";
 import { ChartNumbers, Charts } from "./overview-charts.tsx";
-import { Tiles } from "./overview-tiles.tsx";
+import { HistoryTiles, Tiles } from "./overview-tiles.tsx";
 
-const WINDOWS = [
-  ["30m", "30 min"],
-  ["1h", "1 h"],
-  ["24h", "24 h"],
-  ["7d", "7 d"],
-] as const;
+/** Up to here the charts are drawn of events, as they come. */
+const MOST_RECENT_MS = 5 * 60_000;
 
 export function OverviewPage() {
   const app = useApp();
-  const window = useKept("window", () => "1h");
+  const { range } = app;
   const recent = useEnding(() => followRequests(app));
   const health = useResource<AdminHealth>("admin/health", { everyMs: 5_000 });
-  const statistics = useResource<Statistics>(() => `admin/stats?window=${window.value}`, { everyMs: 5_000 });
+  const statistics = useResource<Statistics>(() => range.inWindow("admin/stats"), { everyMs: 5_000 });
   const backends = useResource<BackendStatusList>("admin/backends", { everyMs: 5_000 });
   const errors = useResource<RecentErrors>("admin/errors/recent?limit=6", { everyMs: 10_000 });
-  const usage = useResource<UsageReport>(() => `admin/usage?by=model&window=${window.value}`, { everyMs: 15_000 });
+  const usage = useResource<UsageReport>(() => `admin/usage?by=model&${range.query()}`, { everyMs: 15_000 });
   const changed = useAtMost(1_000, () => void Promise.all([backends.refresh(), health.refresh()]));
   useLive((event) => {
     if (event === "health" || event === "circuit") changed();
   });
+  const chosen = range.chosen.value;
   return (
     <>
-      <Head title="Overview">
-        <Choice
-          label="Time that the numbers are about"
-          options={WINDOWS}
-          chosen={window.value}
-          choose={setting(window)}
-        />
-      </Head>
+      <Head title="Overview" />
       <Trouble of={[statistics, health, backends, errors, usage]} />
       <Verdict health={health.data.value} />
-      <Tiles recent={recent} statistics={statistics.data.value} usage={usage.data.value} window={window.value} />
-      <Charts recent={recent} />
-      <ChartNumbers recent={recent} />
+      {statsWindowOf(chosen) === undefined ? (
+        <HistoryTiles recent={recent} usage={usage.data.value} />
+      ) : (
+        <Tiles recent={recent} statistics={statistics.data.value} usage={usage.data.value} />
+      )}
+      {chosen.kind === "last" && chosen.ms <= MOST_RECENT_MS ? (
+        <>
+          <Charts recent={recent} />
+          <ChartNumbers recent={recent} />
+        </>
+      ) : (
+        <HistoryCharts />
+      )}
       <div class="columns">
         <BackendCard backends={backends.data.value} statistics={statistics.data.value} />
         <div class="stack">
           <ErrorCard errors={errors.data.value} />
-          <ModelCard statistics={statistics.data.value} usage={usage.data.value} />
+          <ModelCard usage={usage.data.value} />
         </div>
       </div>
       <LatestCard recent={recent} />

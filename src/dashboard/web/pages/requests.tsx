@@ -13,11 +13,10 @@ import { Link } from "../parts/link.tsx";
 import { OutcomeMark } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
-import { linkTo } from "../route.ts";
 import { FILTERS, Filters, pathOf, type RequestFilters } from "./request-filters.tsx";
 
 export function RequestsPage() {
-  const { api, visits } = useApp();
+  const { visits, range } = useApp();
   const { query } = visits.current.value.route;
   const filters = useKept<RequestFilters>("filters", () =>
     Object.fromEntries(FILTERS.map((name) => [name, query.get(name) ?? undefined])),
@@ -25,7 +24,7 @@ export function RequestsPage() {
   /** Of the pages that were left behind, the one shown last. */
   const cursors = useKept<readonly string[]>("cursors", () => []);
   const isFollowing = useKept("following", () => true);
-  const list = useResource<Requests>(() => pathOf(filters.value, cursors.value.at(-1), api.now()));
+  const list = useResource<Requests>(() => pathOf(filters.value, cursors.value.at(-1), range.query()));
   const backends = useResource<BackendStatusList>("admin/backends");
   const keys = useResource<KeyList>("admin/keys");
   // Answered from memory, in milliseconds.
@@ -37,7 +36,7 @@ export function RequestsPage() {
   function change(name: keyof RequestFilters, value: string): void {
     filters.value = { ...filters.peek(), [name]: value };
     cursors.value = [];
-    history.replaceState(null, "", linkTo("requests", undefined, filters.peek()));
+    visits.setQuery(filters.peek());
   }
 
   const { value: data } = list.data;

@@ -10,23 +10,14 @@ import { Bar, Card, Head, Tile } from "../parts/card.tsx";
 import { RequestsOf } from "../parts/link.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
-import { linkTo } from "../route.ts";
 
 type UsageRow = UsageReport["rows"][number];
-
-const WINDOWS = [
-  ["1h", "1 h"],
-  ["24h", "24 h"],
-  ["7d", "7 d"],
-  ["30d", "30 d"],
-  ["all", "All"],
-] as const;
 
 /** What rows may be about, and the member that tells it. */
 const GROUPS = {
   key: { label: "Key", member: "key_id" },
   user: { label: "User", member: "user_id" },
-  organization: { label: "Organisation", member: "organization_id" },
+  organization: { label: "Organization", member: "organization_id" },
   model: { label: "Model", member: "model_id" },
   backend: { label: "Backend", member: "backend_name" },
   day: { label: "Day", member: "day" },
@@ -35,6 +26,7 @@ const GROUPS = {
 type UsageGroup = keyof typeof GROUPS;
 
 const GROUP_OPTIONS = Object.entries(GROUPS).map(([group, { label }]) => [group, label] as const);
+const DAY_SECONDS = 86_400;
 const MOST_GROUPS = 3;
 const MOST_DAYS = 30;
 const MOST_ROWS = 500;
@@ -44,33 +36,27 @@ function isGroup(name: string): name is UsageGroup {
 }
 
 export function UsagePage() {
-  const { api, visits } = useApp();
+  const { api, visits, range } = useApp();
   const { query } = visits.current.value.route;
   const by = useKept("by", () => (query.get("by")?.split(",") ?? ["key", "model"]).filter(isGroup));
-  const window = useKept("window", () => WINDOWS.find(([value]) => value === query.get("window"))?.[0] ?? "30d");
-  const path = () => `admin/usage?by=${by.value.join(",")}&window=${window.value}`;
+  const path = () => `admin/usage?by=${by.value.join(",")}&${range.query()}`;
   const usage = useResource<UsageReport>(path, { everyMs: 15_000 });
-  const days = useResource<UsageReport>(() => `admin/usage?by=day&window=${window.value}`, { everyMs: 60_000 });
-
-  function change(groups: UsageGroup[], chosen: string): void {
-    by.value = groups;
-    window.value = chosen as typeof window.value;
-    history.replaceState(null, "", linkTo("usage", undefined, { by: groups.join(","), window: chosen }));
-  }
+  const days = useResource<UsageReport>(() => `admin/usage?by=day&${range.query()}`, { everyMs: 60_000 });
 
   function toggle(group: string): void {
     if (!isGroup(group)) return;
     const groups = by.value.includes(group)
       ? by.value.filter((each) => each !== group)
       : [...by.value, group].slice(-MOST_GROUPS);
-    if (groups.length > 0) change(groups, window.value);
+    if (groups.length === 0) return;
+    by.value = groups;
+    visits.setQuery({ by: groups.join(",") });
   }
 
   const { value: data } = usage.data;
   return (
     <>
       <Head title="Usage and cost" tab="Usage">
-        <Choice label="Time" options={WINDOWS} chosen={window.value} choose={(chosen) => change(by.value, chosen)} />
         <a class="button" href={new URL(`${path()}&format=csv`, api.base).href} download="">
           CSV
         </a>
@@ -81,13 +67,16 @@ export function UsagePage() {
       </div>
       <Trouble of={[usage, days]} />
       <Totals usage={data} />
-      <DayChart usage={days.data.value} />
+      {range.seconds() > 2 * DAY_SECONDS && <DayChart usage={days.data.value} />}
       <UsageTable usage={data} by={by.value} />
-      <p class="faint">
-        Prices are those of the model metadata, in its currency; a model without prices costs 0. Days are those of UTC.
-      </p>
+      <p class="faint">Prices are those of the model metadata. {unpricedText(data)} Days are those of UTC.</p>
     </>
   );
+}
+
+function unpricedText(usage: UsageReport | undefined): string {
+  const models = usage?.unpriced_models ?? [];
+  return models.length === 0 ? "All models have a price." : `Without a price, and so at no cost: ${models.join(", ")}.`;
 }
 
 function Totals({ usage }: { usage: UsageReport | undefined }) {
@@ -96,10 +85,10 @@ function Totals({ usage }: { usage: UsageReport | undefined }) {
     value === undefined ? "–" : format(value);
   return (
     <div class="tiles">
-      <Tile name="Cost" value={text(total?.cost, money)} />
+      <Tile name="Cost" value={text(total?.cost, (cost) => `${money(cost)} ${usage?.currency}`)} />
       <Tile name="Requests" value={text(total?.requests, count)} />
       <Tile name="Tokens in" value={text(total?.prompt_tokens, count)} />
-      <Tile name="Of these cached" value={text(total?.cached_tokens, count)} />
+      <Tile name="Cached tokens" value={text(total?.cached_tokens, count)} />
       <Tile name="Tokens out" value={text(total?.completion_tokens, count)} />
     </div>
   );

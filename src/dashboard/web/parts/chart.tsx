@@ -1,6 +1,7 @@
 // A chart of a few lines over time, with its numbers beside it in words.
 
 import { type ReadonlySignal, useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type uPlot from "uplot";
 import { useApp } from "../app/context.ts";
@@ -12,7 +13,7 @@ import { maximumOf } from "./scale.ts";
 
 const HOUR_MS = 3_600_000;
 
-interface ChartProps {
+export interface ChartProps {
   title: string;
   lines: readonly ChartLine[];
   /** Of the values, in milliseconds, ascending. */
@@ -28,10 +29,11 @@ interface ChartProps {
   group?: string;
   /** A part of the time was chosen by dragging. */
   onSelect?: (fromMs: number, toMs: number) => void;
+  below?: ComponentChildren;
 }
 
 export function Chart(props: ChartProps) {
-  const { title, lines, span, format, group } = props;
+  const { title, lines, span, format, group, below } = props;
   const { themes } = useApp();
   const element = useRef<HTMLDivElement>(null);
   const plot = useRef<uPlot>(null);
@@ -75,6 +77,7 @@ export function Chart(props: ChartProps) {
         <Legend {...props} pointed={pointed} />
       </figcaption>
       <div ref={element} class="plot" role="img" aria-label={`${title}, ${span}. ${summary.join("; ")}`} />
+      {below}
     </figure>
   );
 }
