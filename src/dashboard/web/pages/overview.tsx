@@ -10,13 +10,14 @@ import { useAtMost, useEnding, useLive } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { bytes, longDuration } from "../format.ts";
 import { Head } from "../parts/card.tsx";
-import { Notice, Trouble } from "../parts/notice.tsx";
+import { Trouble } from "../parts/notice.tsx";
 import { followRequests } from "../recent.ts";
 import { statsWindowOf } from "../time-range.ts";
 import { HistoryCharts } from "./history-charts.tsx";
 import { BackendCard, ErrorCard, LatestCard, ModelCard } from "./overview-cards.tsx";
 import { ChartNumbers, Charts } from "./overview-charts.tsx";
 import { HistoryTiles, Tiles } from "./overview-tiles.tsx";
+import { Verdict } from "./overview-verdict.tsx";
 
 /** Up to here the charts are drawn of events, as they come. */
 const MOST_RECENT_MS = 5 * 60_000;
@@ -39,7 +40,7 @@ export function OverviewPage() {
     <>
       <Head title="Overview" />
       <Trouble of={[statistics, health, backends, errors, usage]} />
-      <Verdict health={health.data.value} />
+      <Verdict health={health.data.value} backends={backends.data.value} />
       {statsWindowOf(chosen) === undefined ? (
         <HistoryTiles recent={recent} usage={usage.data.value} />
       ) : (
@@ -63,24 +64,6 @@ export function OverviewPage() {
       <LatestCard recent={recent} />
       <ProcessLine health={health.data.value} />
     </>
-  );
-}
-
-function Verdict({ health }: { health: AdminHealth | undefined }) {
-  if (health === undefined) return <p class="notice">Asking how the gateway is doing…</p>;
-  const troubled = Object.values(health.services).filter(({ status }) => status !== "healthy" && status !== "disabled");
-  if (troubled.length === 0) {
-    const { backend_service: backend, model_service: model } = health.services;
-    return (
-      <Notice tone="good">
-        All is well. {backend?.message} {model?.message}
-      </Notice>
-    );
-  }
-  return (
-    <Notice tone={health.status === "unhealthy" ? "bad" : "warn"}>
-      The gateway is {health.status}. {troubled.map(({ message }) => message).join(" ")}
-    </Notice>
   );
 }
 

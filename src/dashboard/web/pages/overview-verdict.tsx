@@ -1,0 +1,77 @@
+// The head of the overview: that all is well, or what is wrong, with the next steps.
+
+import type { BackendStatusList } from "../../../admin/backend-schemas.ts";
+import type { ConfigHistory } from "../../../admin/config-schemas.ts";
+import type { AdminHealth } from "../../../admin/health.ts";
+import { useApp } from "../app/context.ts";
+import { useResource } from "../app/resource.ts";
+import { words } from "../format.ts";
+import { Button } from "../parts/button.tsx";
+import { Link } from "../parts/link.tsx";
+import { Notice } from "../parts/notice.tsx";
+import { type Problem, problemsOf } from "../verdict.ts";
+
+interface VerdictProps {
+  health: AdminHealth | undefined;
+  backends: BackendStatusList | undefined;
+}
+
+export function Verdict({ health, backends }: VerdictProps) {
+  const versions = useResource<ConfigHistory>("admin/config/history?limit=20", { everyMs: 30_000 });
+  if (health === undefined || backends === undefined) return <p class="notice">Asking how the gateway is doing…</p>;
+  const problems = problemsOf(health, backends.backends, versions.data.value?.history ?? []);
+  if (problems.length === 0) {
+    const { backend_service: backend, model_service: model } = health.services;
+    return (
+      <Notice tone="good">
+        All is well. {backend?.message} {model?.message}
+      </Notice>
+    );
+  }
+  return (
+    <Notice tone={problems.some(({ tone }) => tone === "bad") ? "bad" : "warn"}>
+      {problems.map((problem) => (
+        <ProblemLine key={problem.text} {...problem} />
+      ))}
+    </Notice>
+  );
+}
+
+/** Buttons of more backends would hide the text. */
+const MOST_RESETS = 3;
+
+function ProblemLine({ text, after, circuits }: Problem) {
+  const { actions } = useApp();
+  return (
+    <span class="problem">
+      {text}
+      {after !== undefined && (
+        <>
+          {" "}
+          Shortly before, {after.user ?? words(after.source)} changed {after.sections_changed.join(", ")} (version{" "}
+          {after.version}). <Link to="configuration">View versions</Link>
+        </>
+      )}{" "}
+      {circuits.length > MOST_RESETS ? (
+        <Link to="backends">View backends</Link>
+      ) : (
+        circuits.map((name) => (
+          <Button
+            key={name}
+            kind="small"
+            onClick={() =>
+              actions.act({
+                title: `Reset the circuit of ${name}`,
+                text: "It is closed at once, and what was counted against the backend is forgotten. It opens again where the backend goes on failing.",
+                verb: "Reset",
+                asked: () => ({ method: "POST", path: `admin/backends/${encodeURIComponent(name)}/circuit/reset` }),
+              })
+            }
+          >
+            Reset the circuit of {name}
+          </Button>
+        ))
+      )}
+    </span>
+  );
+}
