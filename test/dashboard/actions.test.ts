@@ -382,7 +382,7 @@ describe("playground", () => {
     await page.locator("#prompt").fill("Is the line clear?");
     await page.locator("#prompt").press("Enter");
     await page.getByRole("alert").filter({ hasText: /key/i }).waitFor();
-    await page.getByLabel("API key, if one is needed").fill("sekret-batch");
+    await page.getByLabel("API key (optional)").fill("sekret-batch");
     await page.locator("#prompt").fill("Is the line clear?");
     await page.getByRole("button", { name: "Send" }).click();
     await page.locator(".message.assistant", { hasText: "The signal stands at go" }).waitFor();
@@ -406,7 +406,7 @@ describe("cache", () => {
     const entries = async () => (await told<{ entries: number }>("/admin/response-cache")).entries;
     const before = await entries();
     expect(before).toBeGreaterThan(0);
-    await page.getByRole("button", { name: "Clear the answers of qwen3-32b" }).click();
+    await page.getByRole("button", { name: "Clear cached answers of qwen3-32b" }).click();
     await confirm("Clear", /-X DELETE [\s\S]*model=qwen3-32b/);
     expect(await entries()).toBeLessThan(before);
     await page.getByRole("button", { name: "Clear the response cache" }).click();

@@ -57,7 +57,7 @@ test("a wrong password is told, the right one lets in; the browser keeps a cooki
   const watched = await browser.open(context, `${address()}#/backends`);
   const { page } = watched;
   await signIn(watched, "wrong");
-  await page.getByRole("alert").filter({ hasText: "That is not right." }).waitFor();
+  await page.getByRole("alert").filter({ hasText: "Wrong" }).waitFor();
   await page.getByLabel("Password").fill(PASSWORD);
   await waitFor("a guess is forgiven", async () => {
     await page.getByRole("button", { name: "Sign in" }).click();
@@ -121,19 +121,19 @@ test("a sign-in that is over is told, and what was written is still there behind
 
 test("what was chosen on a page is still chosen behind the next sign-in, and forgotten by another visit", async () => {
   const context = await browser.context();
-  const watched = await browser.open(context, `${address()}#/errors`);
+  const watched = await browser.open(context, `${address()}#/usage`);
   const { page } = watched;
   await signIn(watched);
-  await page.getByRole("heading", { name: "Errors" }).waitFor();
+  await page.getByRole("heading", { name: "Usage and cost" }).waitFor();
   await context.clearCookies();
-  await page.getByRole("button", { name: "30 min" }).click();
+  await page.getByRole("button", { name: "User", exact: true }).click();
   await page.getByText("This sign-in is over.").waitFor();
   await signIn(watched);
-  await page.getByRole("button", { name: "30 min", pressed: true }).waitFor();
+  await page.getByRole("button", { name: "User", exact: true, pressed: true }).waitFor();
   await page.evaluate('location.hash = "#/models"');
   await page.getByRole("heading", { name: "Models" }).waitFor();
-  await page.evaluate('location.hash = "#/errors"');
-  await page.getByRole("button", { name: "24 h", pressed: true }).waitFor();
+  await page.evaluate('location.hash = "#/usage"');
+  await page.getByRole("button", { name: "User", exact: true, pressed: false }).waitFor();
   await expectClean(watched);
   await context.close();
 });

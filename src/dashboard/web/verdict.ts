@@ -5,7 +5,7 @@ import type { ConfigVersion } from "../../admin/config-schemas.ts";
 import type { AdminHealth } from "../../admin/health.ts";
 import { clockTime, plural } from "./format.ts";
 
-export interface Problem {
+export interface GatewayProblem {
   tone: "bad" | "warn";
   text: string;
   /** The version of the configuration that came shortly before. */
@@ -23,12 +23,12 @@ export function problemsOf(
   health: AdminHealth,
   backends: readonly BackendStatus[],
   versions: readonly ConfigVersion[],
-): Problem[] {
+): GatewayProblem[] {
   const serving = backends.filter(({ enabled, phase }) => enabled && phase === "active");
   const open = serving.filter(({ circuit }) => circuit !== "closed");
   const away = serving.filter(({ is_healthy, state }) => !is_healthy && state !== "unknown" && state !== "warming_up");
   const tone = health.status === "unhealthy" ? "bad" : "warn";
-  const problems: Problem[] = [];
+  const problems: GatewayProblem[] = [];
   if (backends.length === 0) {
     problems.push({ tone: "bad", text: "There is no backend yet, so no request can be answered.", circuits: [] });
   }

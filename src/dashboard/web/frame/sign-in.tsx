@@ -9,23 +9,28 @@ import { Notice } from "../parts/notice.tsx";
 
 interface SignInForm {
   text: string;
+  /** Of credentials that are not accepted. */
+  wrong: string;
   fields: readonly { name: string; label: string; type: "text" | "password"; autocomplete: string }[];
 }
 
 const METHODS: Readonly<Record<string, SignInForm>> = {
   bearer_token: {
-    text: "This gateway wants its admin token.",
+    text: "Enter the admin token of this gateway.",
+    wrong: "Wrong token.",
     fields: [{ name: "token", label: "Token", type: "password", autocomplete: "current-password" }],
   },
   basic: {
-    text: "This gateway wants a user name and a password.",
+    text: "Enter your user name and password.",
+    wrong: "Wrong user name or password.",
     fields: [
       { name: "username", label: "User name", type: "text", autocomplete: "username" },
       { name: "password", label: "Password", type: "password", autocomplete: "current-password" },
     ],
   },
   api_key: {
-    text: "This gateway wants an API key with the scope admin.",
+    text: "Enter an API key with the scope admin.",
+    wrong: "Wrong API key, or a key without the scope admin.",
     fields: [{ name: "key", label: "API key", type: "password", autocomplete: "current-password" }],
   },
 };
@@ -48,7 +53,7 @@ export function SignIn() {
     isBusy.value = false;
   }
 
-  const { text, fields } = METHODS[wanted.method] ?? (METHODS.bearer_token as SignInForm);
+  const { text, wrong, fields } = METHODS[wanted.method] ?? (METHODS.bearer_token as SignInForm);
   return (
     <form
       class="sign-in card"
@@ -61,7 +66,7 @@ export function SignIn() {
       <p>{text}</p>
       {thrown.value !== undefined ? (
         <Notice tone="bad" isAlert>
-          {textOf(thrown.value)}
+          {textOf(thrown.value, wrong)}
         </Notice>
       ) : (
         wanted.why !== undefined && <Notice tone="warn">{wanted.why}</Notice>
@@ -88,9 +93,9 @@ export function SignIn() {
   );
 }
 
-function textOf(thrown: unknown): string {
+function textOf(thrown: unknown, wrong: string): string {
   if (!(thrown instanceof ApiError)) return messageOf(thrown);
-  if (thrown.status === 401) return "That is not right.";
+  if (thrown.status === 401) return wrong;
   if (thrown.status === 429) return `Too many wrong attempts: wait ${thrown.retryAfterSeconds ?? 10} s and try again.`;
   return thrown.message;
 }

@@ -13,7 +13,7 @@ import { Marked } from "../parts/marks.tsx";
 import { Notice } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
 
-const DISTRUSTED = "Answers have contradicted its events, so that nothing is kept of its cache for a while.";
+const DISTRUSTED = "Answers contradicted its events, so its cache is not indexed for a while.";
 
 type On<Store> = Exclude<Store, { enabled: false }>;
 
@@ -74,14 +74,14 @@ export function CacheCard({ cache }: { cache: ResponseCacheStatistics | undefine
       {(known) => (
         <>
           {known.connected === false && (
-            <Notice tone="warn">Its server is away: the gateway goes on with its own memory.</Notice>
+            <Notice tone="warn">The server is unreachable: the gateway uses its own memory.</Notice>
           )}
           <CacheFacts {...known} />
           <Table
-            caption="Kept answers by model"
+            caption="Cached answers by model"
             rows={known.models ?? []}
             keyOf={({ model }) => model}
-            empty="No answer is kept yet."
+            empty="No cached answers yet."
             columns={[
               { title: "Model", cell: ({ model }) => model },
               { title: "Answers", isNumber: true, cell: ({ entries }) => (entries === null ? "–" : grouped(entries)) },
@@ -91,7 +91,7 @@ export function CacheCard({ cache }: { cache: ResponseCacheStatistics | undefine
               {
                 title: "Actions",
                 cell: ({ model }) => (
-                  <ClearButton label={`Clear the answers of ${model}`} clearing={clearingCache(model)} />
+                  <ClearButton label={`Clear cached answers of ${model}`} clearing={clearingCache(model)} />
                 ),
               },
             ]}
@@ -107,12 +107,12 @@ function CacheFacts(cache: On<ResponseCacheStatistics>) {
   return (
     <Facts
       of={[
-        ["Kept in", cache.backend ?? "memory"],
+        ["Storage", cache.backend ?? "memory"],
         ["Answers", outOf(cache.entries, cache.capacity, grouped)],
         ["Size", outOf(cache.bytes, cache.max_bytes, bytes)],
-        ["Hits", shareText(hits, hits + misses, "none asked yet")],
+        ["Hits", shareText(hits, hits + misses, "no lookups yet")],
         ["Stored", grouped(cache.stores ?? 0)],
-        ["Gave way", outOf(cache.evictions, undefined, grouped)],
+        ["Evicted", outOf(cache.evictions, undefined, grouped)],
       ]}
     />
   );
@@ -142,16 +142,16 @@ export function KvCard({ index }: { index: KvIndexStatistics | undefined }) {
         <>
           <Facts
             of={[
-              ["Blocks of prompts", `${grouped(known.entries)} of ${grouped(known.max_entries)}`],
+              ["Prompt blocks", `${grouped(known.entries)} of ${grouped(known.max_entries)}`],
               ["Size", bytes(known.bytes)],
-              ["Choices it made", shareText(known.hits, known.lookups, "none yet")],
+              ["Hits", shareText(known.hits, known.lookups, "no lookups yet")],
             ]}
           />
           <Table
             caption="Blocks by backend"
             rows={known.backends}
             keyOf={({ backend_name }) => backend_name}
-            empty="Nothing is known yet."
+            empty="No blocks yet: they come with the next answers."
             columns={[
               { title: "Backend", cell: ({ backend_name }) => backend_name },
               {
@@ -176,8 +176,8 @@ export function KvCard({ index }: { index: KvIndexStatistics | undefined }) {
 
 function clearingCache(model: string | undefined): Action {
   return {
-    title: model === undefined ? "Clear the response cache" : `Clear the answers of ${model}`,
-    text: "What is kept is forgotten; the next requests go to backends.",
+    title: model === undefined ? "Clear the response cache" : `Clear cached answers of ${model}`,
+    text: "All cached answers are removed; the next requests go to backends.",
     verb: "Clear",
     isDangerous: true,
     asked: () => ({ method: "DELETE", path: `admin/response-cache${queryOf({ model })}` }),
@@ -186,8 +186,8 @@ function clearingCache(model: string | undefined): Action {
 
 function clearingIndex(backend: string | undefined): Action {
   return {
-    title: backend === undefined ? "Forget what is known of KV caches" : `Forget what is known of ${backend}`,
-    text: "It is learnt again from the next answers.",
+    title: backend === undefined ? "Clear the KV cache index" : `Clear the KV cache index of ${backend}`,
+    text: "The index fills again from the next answers.",
     verb: "Clear",
     isDangerous: true,
     asked: () => ({ method: "DELETE", path: `admin/kv-index${queryOf({ backend })}` }),

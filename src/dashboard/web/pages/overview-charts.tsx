@@ -39,7 +39,7 @@ const CHARTS: readonly { title: string; format(value: number): string; lines: re
     ],
   },
   {
-    title: "Time to first byte",
+    title: "Time to first token",
     format: duration,
     lines: [
       {
@@ -90,7 +90,7 @@ const COLUMNS: readonly Column<SeriesPoint>[] = [
   { title: "Latency", isNumber: true, cell: ({ durationMs, total }) => average(durationMs, total) },
   { title: "Longest", isNumber: true, cell: ({ longestMs, total }) => average(longestMs, Math.min(total, 1)) },
   {
-    title: "First byte",
+    title: "First token",
     isNumber: true,
     cell: ({ firstByteSumMs, firstBytes }) => average(firstByteSumMs, firstBytes),
   },

@@ -9,7 +9,7 @@ import { words } from "../format.ts";
 import { Button } from "../parts/button.tsx";
 import { Link } from "../parts/link.tsx";
 import { Notice } from "../parts/notice.tsx";
-import { type Problem, problemsOf } from "../verdict.ts";
+import { type GatewayProblem, problemsOf } from "../verdict.ts";
 
 interface VerdictProps {
   health: AdminHealth | undefined;
@@ -18,7 +18,9 @@ interface VerdictProps {
 
 export function Verdict({ health, backends }: VerdictProps) {
   const versions = useResource<ConfigHistory>("admin/config/history?limit=20", { everyMs: 30_000 });
-  if (health === undefined || backends === undefined) return <p class="notice">Asking how the gateway is doing…</p>;
+  // All at once: lines that grow move the whole page.
+  const isKnown = versions.data.value !== undefined || versions.error.value !== undefined;
+  if (health === undefined || backends === undefined || !isKnown) return <p class="notice">Checking the gateway…</p>;
   const problems = problemsOf(health, backends.backends, versions.data.value?.history ?? []);
   if (problems.length === 0) {
     const { backend_service: backend, model_service: model } = health.services;
@@ -40,7 +42,7 @@ export function Verdict({ health, backends }: VerdictProps) {
 /** Buttons of more backends would hide the text. */
 const MOST_RESETS = 3;
 
-function ProblemLine({ text, after, circuits }: Problem) {
+function ProblemLine({ text, after, circuits }: GatewayProblem) {
   const { actions } = useApp();
   return (
     <span class="problem">

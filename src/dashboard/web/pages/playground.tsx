@@ -98,9 +98,9 @@ function Settings({ fields, models, model, change }: SettingsProps) {
       <Field {...about("model", "Model")} list={models} placeholder={model} />
       <Area {...about("system", "System prompt")} rows={3} />
       <Field {...about("temperature", "Temperature")} {...number} min={0} max={2} step="any" />
-      <Field {...about("max", "Most tokens")} {...number} min={1} step={1} />
-      <Field {...about("key", "API key, if one is needed")} type="password" />
-      <p class="faint">The key stays on this page and is gone with it. Requests are counted as any others.</p>
+      <Field {...about("max", "Max tokens")} {...number} min={1} step={1} />
+      <Field {...about("key", "API key (optional)")} type="password" />
+      <p class="faint">The key stays in this page only. Requests count like any others.</p>
     </section>
   );
 }
@@ -122,7 +122,7 @@ function Talk({ messages, isRunning }: { messages: readonly ShownMessage[]; isRu
   return (
     // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls is scrolled by the keyboard, too
     <div ref={talk} class="talk" tabIndex={0} role="log" aria-label="Messages" aria-busy={isRunning}>
-      {count === 0 && <p class="empty">Ask any model something.</p>}
+      {count === 0 && <p class="empty">Send a message to any model.</p>}
       {messages.map(({ role, content }, index) => (
         <div key={index} class={`message ${role}`}>
           <span class="faint">{role === "user" ? "You" : "Model"}</span>
@@ -186,7 +186,7 @@ function Composer({ text, set, send, stop }: ComposerProps) {
       <textarea
         id="prompt"
         rows={2}
-        placeholder="Your message; Enter sends it, Shift and Enter begin a new line"
+        placeholder="Message (Enter sends, Shift+Enter adds a line)"
         value={text}
         onInput={(event) => set(event.currentTarget.value)}
         onKeyDown={(event) => {

@@ -31,7 +31,7 @@ export function RequestPage() {
         {data !== undefined && <OutcomeMark outcome={data.outcome} status={data.status} />}
         <Link to="requests">All requests</Link>
       </Head>
-      {id === "" && <Notice tone="warn">Which one? The list of requests leads here.</Notice>}
+      {id === "" && <Notice tone="warn">No request id in the address. Choose one in the list of requests.</Notice>}
       <Trouble of={[story]} />
       {data !== undefined && (
         <>
@@ -52,7 +52,7 @@ function IdRow({ story: { id, request_id, model }, path }: { story: RequestStory
     <div class="row">
       <code class="clip">{request_id}</code>
       <CopyButton text={request_id} what="the id" caption="Copy id" />
-      {id !== request_id && <CopyButton text={id} what="the gateway's own id" caption="Copy own id" />}
+      {id !== request_id && <CopyButton text={id} what="the gateway's id" caption="Copy gateway id" />}
       <CopyButton text={curl({ method: "GET", path })} what="the command" caption="Copy as curl" />
       <Button kind="small" onClick={() => location.assign(linkTo("playground", undefined, { model }))}>
         Ask this model
@@ -87,14 +87,14 @@ function Details(story: RequestStory) {
     <Card title="Details">
       <Facts
         of={[
-          ["Began", dateTime(story.started_at)],
-          ["Model", answered_by === null || answered_by === model ? model : `${model}, answered by ${answered_by}`],
+          ["Started", dateTime(story.started_at)],
+          ["Model", answered_by === null || answered_by === model ? model : `${model}, fallback ${answered_by}`],
           ["Operation", `${operation}${stream ? ", streamed" : ""}`],
           ["Backend", backend ?? "–"],
           ["Key", key_id === null ? "none" : <RequestsOf by="key" name={key_id} />],
           ["Cache", cacheText(story)],
           ["Tokens", `${prompt_tokens ?? "–"} in, ${completion_tokens ?? "–"} out`],
-          ["Own id", <code key="id">{story.id}</code>],
+          ["Gateway id", <code key="id">{story.id}</code>],
         ]}
       />
       {others.length > 0 && (

@@ -44,7 +44,7 @@ const OUTCOMES: Readonly<Record<ShownOutcome, ShownState>> = {
   succeeded: { tone: "good", text: "ok" },
   failed: { tone: "bad", text: "failed" },
   refused: { tone: "quiet", text: "refused" },
-  stream_broken: { tone: "bad", text: "broke off" },
+  stream_broken: { tone: "bad", text: "interrupted" },
   client_left: { tone: "quiet", text: "client left" },
 };
 
