@@ -1,4 +1,4 @@
-// The one table of names: every spelling of a backend kind and of an image model that people and the specification use, and
+// The one table of names: every spelling of a backend kind and of an image model that people use, and
 // its canonical form.
 
 /** The version of this release; package.json carries the same, which a test proves. */
@@ -7,7 +7,7 @@ export const VERSION = "0.1.0";
 /** Reported as `service` by GET /health and as the program's name in messages. */
 export const SERVICE_NAME = "signalbox";
 
-/** Canonical names with other spellings that people use (decisions.md, section 2); compared in lower case. */
+/** Canonical names with other spellings that people use; compared in lower case. */
 const KIND_SPELLINGS = {
   openai: [],
   azure: ["azure_openai", "azure-openai"],
@@ -58,7 +58,7 @@ export function resolveBackendKind(spelling: string): BackendKindName | undefine
   return CANONICAL_KINDS.get(spelling.toLowerCase());
 }
 
-/** The image models that have rules of their own, with other accepted spellings (decisions.md, section 2). */
+/** The image models that have rules of their own, with other accepted spellings. */
 const IMAGE_MODEL_SPELLINGS = {
   "dall-e-2": ["img-legacy-2"],
   "dall-e-3": ["img-legacy-3"],

@@ -1,4 +1,4 @@
-// Who calls: API keys of the public API and what they allow (specification, Authentication; decisions.md, 3).
+// Who calls: API keys of the public API and what they allow.
 
 import type { SCOPES } from "../config/sections/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";

@@ -1,6 +1,6 @@
 // What the agent can do, for ACP clients and the admin API. Images and sound also depend on the model of a session.
 
-/** Specification, "initialize"; both forms of an answer are made of it. */
+/** Of the answer to `initialize`; both of its forms are made of it. */
 export const AGENT_CAPABILITIES = {
   loadSession: true,
   image: true,

@@ -1,4 +1,4 @@
-// The Statistics record of the admin API (specification, "Statistics record"), made of what the collector has counted.
+// The Statistics record of the admin API, made of what the collector has counted.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

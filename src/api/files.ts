@@ -45,7 +45,7 @@ export const OPENAI_FILES: FileDialect = {
   toDeleted: (id) => ({ id, object: "file", deleted: true }),
 };
 
-/** Shape: wire/openai-chat.md, section 9. */
+/** Shape: OpenAI's file object. */
 function toFileObject({ id, bytes, createdAt, expiresAt, filename, purpose }: StoredFile): object {
   return {
     id,

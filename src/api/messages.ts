@@ -20,7 +20,7 @@ import {
   unknownModel,
 } from "./models.ts";
 
-/** Marks a count that no backend has made (decisions.md, section 4). */
+/** Marks a count that no backend has made. */
 const ESTIMATE_HEADER = "X-Signalbox-Estimate";
 
 export async function estimatedCount(
@@ -102,7 +102,7 @@ export function messagesModelRoutes(models: ModelParts): DescribedEndpoint[] {
 
 type MessagesModel = ReturnType<typeof toMessagesModel>;
 
-/** Shape: wire/anthropic-messages.md, section 9. What is not known is null. */
+/** Shape: Anthropic's model object. What is not known is null. */
 function toMessagesModel(
   { id, created }: Pick<ModelListEntry, "id" | "created">,
   metadata: PublicMetadata | undefined,

@@ -142,7 +142,7 @@ export function noteResponse(
   else void ended?.then(() => store.noteItems(owner, reader?.itemIds ?? []));
 }
 
-/** Specification, Limits: "Responses pass-through request payload". */
+/** Of a body that passes to the backend's own endpoint. */
 const MAX_PASSED_BYTES = 16 * 1024 * 1024;
 
 function unknownResponse(id: string): GatewayError {

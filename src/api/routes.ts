@@ -30,7 +30,7 @@ import { welcomeRoutes } from "./welcome.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Body limits of decisions.md, section 3. */
+/** Most bytes of a body. */
 const BODY_LIMITS = {
   chat: 32 * MEBIBYTE,
   responses: 32 * MEBIBYTE,

@@ -1,5 +1,4 @@
-// Which reasoning effort a backend is sent, given the one that the client asked for (specification, "reasoning_effort
-// values per backend kind", and decisions.md, section 5).
+// Which reasoning effort a backend is sent, given the one that the client asked for.
 
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { EFFORTS, type Effort } from "./request.ts";
@@ -9,7 +8,7 @@ export interface EffortHabits {
   name: string;
   efforts: ModelEfforts;
   /**
-   * The nested form in a chat request: known as such (wire/local-engines.md, section 4); or its members beside the effort
+   * The nested form in a chat request: known as such; or its members beside the effort
    * are kept for a router that may stand there. Undefined: the form is not known.
    */
   nestedReasoning?: "known" | "kept";
@@ -94,7 +93,7 @@ export const OPENAI_EFFORTS: ModelEfforts = [
   [/^/, { ...OPENAI_REASONING, levels: UP_TO_HIGH }],
 ];
 
-/** wire/gemini-generatecontent.md, section 3: thinking begins with 2.5. */
+/** Gemini thinks from 2.5 on (ai.google.dev/gemini-api/docs/thinking). */
 export const GEMINI_EFFORTS: ModelEfforts = [
   [/^gemini-(?:1\.|2\.0)/, UNSUPPORTED],
   [/flash/, GEMINI_FLASH],

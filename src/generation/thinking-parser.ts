@@ -1,4 +1,4 @@
-// Finds the thoughts in the text of engines that do not separate them (specification, "thinking block"): text up to the
+// Finds the thoughts in the text of engines that do not separate them: text up to the
 // end marker is reasoning, what follows is the answer.
 
 import type { AnswerTransform, EventTransform } from "./answer-transform.ts";

@@ -1,4 +1,4 @@
-// Ids of tool calls that stay unique over a whole conversation (specification, "Tool calls"). Some engines count from 0
+// Ids of tool calls that stay unique over a whole conversation. Some engines count from 0
 // in every answer; their ids reach clients as crt_<answer>x<count>_<id in base64url> and are decoded when they come back.
 
 import type { AnswerTransform } from "./answer-transform.ts";

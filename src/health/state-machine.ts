@@ -1,5 +1,5 @@
 // The health of one backend as a pure state machine: record and probe verdict in, next record and next check out.
-// Specification, "States and transitions".
+// States and transitions: docs/backends.md.
 
 import type { HealthState } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";

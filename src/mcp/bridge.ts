@@ -1,4 +1,4 @@
-// The bridge: mcp/connect, mcp/message and mcp/disconnect of the specification. Who may connect to what, and how often;
+// The bridge: mcp/connect, mcp/message and mcp/disconnect. Who may connect to what, and how often;
 // the client brings its own initialize, and none is invented here.
 
 import { resolve } from "node:path";

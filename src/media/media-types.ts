@@ -1,5 +1,4 @@
-// Which files may stand in a request: media types, sizes, and what their first bytes must look like (specification,
-// "Responses-style request" and "Limits").
+// Which files may stand in a request: media types, sizes, and what their first bytes must look like.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

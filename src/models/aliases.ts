@@ -1,4 +1,4 @@
-// The model that answers for a requested name (section model_aliases; decisions.md, section 5).
+// The model that answers for a requested name (section model_aliases).
 
 type ModelAliases = Readonly<Record<string, string>>;
 

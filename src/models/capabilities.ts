@@ -1,4 +1,4 @@
-// What a model's capabilities mean for clients: API methods and features (specification, "supported_methods mapping").
+// What a model's capabilities mean for clients: API methods and features.
 
 const CHAT = "chat.completions";
 

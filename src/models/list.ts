@@ -5,7 +5,7 @@ import type { Intake } from "../generation/intake.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { intakeInList } from "./intake.ts";
 
-/** One entry of GET /v1/models (specification, "Model (list entry)"). */
+/** One entry of GET /v1/models. */
 export interface ModelListEntry {
   id: string;
   object: "model";

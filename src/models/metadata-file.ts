@@ -1,4 +1,4 @@
-// The model-metadata file: facts about models that no backend tells (specification, "Metadata file entry").
+// The model-metadata file: facts about models that no backend tells.
 
 import { z } from "zod";
 import { readText } from "../config/files/read-text.ts";

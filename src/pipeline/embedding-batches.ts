@@ -6,7 +6,7 @@ import type { RequestContext } from "./context.ts";
 import type { Generate, Generated, StreamFrame } from "./generate.ts";
 import type { ModelRequest } from "./model-request.ts";
 
-/** Gemini's batchEmbedContents takes so many (wire/gemini-generatecontent.md, section 8). */
+/** Gemini's batchEmbedContents takes so many. */
 const MAX_INPUTS = 100;
 
 const encoder = new TextEncoder();

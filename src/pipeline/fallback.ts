@@ -1,5 +1,4 @@
-// Walks the chain of models: when the backends of one model cannot answer, the next model does
-// (specification, Errors, "Model fallback").
+// Walks the chain of models: when the backends of one model cannot answer, the next model does.
 
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

@@ -1,4 +1,4 @@
-// Attempts on one model: which backend next, after which wait, and when to give up (specification, "Retry behaviour").
+// Attempts on one model: which backend next, after which wait, and when to give up.
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";

@@ -1,4 +1,4 @@
-// The standard error shape (specification, Errors), which clients of chat and text completions read, too.
+// The standard error shape, which clients of chat and text completions read, too.
 
 import type { Failure } from "../generation/result.ts";
 import { compact, type JsonObject } from "../lib/json.ts";

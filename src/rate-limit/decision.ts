@@ -1,4 +1,4 @@
-// What the limiter decided, as headers and as the 429 (specification, Errors).
+// What the limiter decided, as headers and as the 429.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

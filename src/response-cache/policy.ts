@@ -1,4 +1,4 @@
-// What may be cached: which requests, and which of their answers (specification, Limits, "Response cache"). What that means
+// What may be cached: which requests, and which of their answers. What that means
 // in a format, the format says (protocols/kept-answers.ts).
 
 import type { Settings } from "../config/sections/registry.ts";

@@ -26,7 +26,7 @@ interface RefusedRequest {
   allowsModel?: ((model: string) => boolean) | undefined;
 }
 
-/** Specification, Errors: 404 and 503. */
+/** 404 for a model that no backend has, 503 for one whose backends are all away (docs/api.md). */
 export function noBackendError(request: RefusedRequest): GatewayError {
   const { board, model, operation, allowsModel = () => true } = request;
   const enabled = board.entries.filter((entry) => entry.backend.enabled);

@@ -1,4 +1,4 @@
-// Any thrown value -> an answer in the standard error shape (specification, Errors). The only place that does this.
+// Any thrown value -> an answer in the standard error shape. The only place that does this.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

@@ -1,5 +1,5 @@
 // The id that follows a request: taken from the client or made here, sent to backends and back to the client.
-// Rules: specification, Limits, "Tracing"; https://www.w3.org/TR/trace-context/.
+// Rules: https://www.w3.org/TR/trace-context/.
 
 import type { Settings } from "../config/sections/registry.ts";
 

@@ -1,5 +1,5 @@
 // A backend's error body, in any of the shapes that backends use -> the standard error body.
-// Shapes: wire/openai-chat.md section 5, wire/local-engines.md (older vLLM, Ollama, LM Studio, FastAPI).
+// Shapes: OpenAI's, and those of older vLLM, Ollama, LM Studio and FastAPI.
 
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 
@@ -14,7 +14,7 @@ interface StandardError {
 
 /**
  * The body to forward for a backend error: the backend's own bytes when they already have the standard shape, else the
- * standard shape made from what can be read (specification, Errors: the fallback is 'Client error: HTTP <status>').
+ * standard shape made from what can be read.
  */
 export function forwardableErrorBody(status: number, body: Uint8Array): Uint8Array | string {
   const parsed = objectIn(body);

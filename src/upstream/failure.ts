@@ -1,4 +1,4 @@
-// How an attempt at a backend can fail, and which failures may be retried (specification, Errors, "Retry behaviour").
+// How an attempt at a backend can fail, and which failures may be retried.
 
 import { CERTIFICATE_CODE } from "../backends/control-request.ts";
 import type { Medium } from "../generation/intake.ts";
@@ -77,7 +77,7 @@ function typeOf(status: number): string {
   return status < 500 ? "invalid_request_error" : "backend_error";
 }
 
-/** 529 is Anthropic's "overloaded", for which everyone else has 503 (wire/anthropic-messages.md, section 10). */
+/** 529 is Anthropic's "overloaded", for which everyone else has 503. */
 export function usualStatus(status: number): number {
   return status === 529 ? 503 : status;
 }

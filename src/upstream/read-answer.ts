@@ -66,7 +66,7 @@ export async function readRefusal(answer: BackendAnswer, exchange: Exchange): Pr
 }
 
 /**
- * list: the answer may be a list, as text-embeddings-inference's is (wire/local-engines.md, sections 6 and 7). text: it may
+ * list: the answer may be a list, as text-embeddings-inference's is. text: it may
  * be a text of any kind, such as subtitles. bytes: what comes is the answer, such as speech, and is handed on as it comes.
  */
 export type AnswerShape = "list" | "text" | "bytes";
@@ -130,7 +130,7 @@ function checked(
   if (parsed === undefined) return invalid(entry, notJson(answer));
   if (format.answers === "list" && Array.isArray(parsed)) return { body, parsed: undefined };
   if (!isObject(parsed)) return invalid(entry, "sent JSON that is no object");
-  // Some engines answer 200 with an error inside (wire/local-engines.md, section 8).
+  // Some engines answer 200 with an error inside.
   if (tellsError(parsed, format)) return embeddedError(format, parsed, body);
   return { body, parsed };
 }

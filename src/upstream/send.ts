@@ -205,7 +205,7 @@ function formatOfAnswer({ operation, translation, edits, answers }: OutgoingRequ
 /** An error of the backend's format in the standard words. */
 function reworded(failure: UpstreamFailure, { error }: Translation): UpstreamFailure {
   if (failure.kind !== "status") return failure;
-  // With a status of its own the error is retried as the specification says of that status.
+  // With a status of its own the error is retried as docs/resilience.md says of that status.
   const { isSpent: _, ...told } = toldFailure(error(failure.status, failure.body));
   return {
     ...told,

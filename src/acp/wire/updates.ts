@@ -49,7 +49,7 @@ export function messageChunk(sessionUpdate: string, block: JsonObject): SessionU
   return { update: { sessionUpdate, content: publicBlock(block) }, content: isHuge ? [] : [block] };
 }
 
-/** A client that knows the specification alone would take a thought for a part of the answer. */
+/** A thought is no part of the content of the answer. */
 export function thoughtChunk(text: string): SessionUpdate {
   return silent({ sessionUpdate: "agent_thought_chunk", content: textBlock(text) });
 }

@@ -1,4 +1,4 @@
-// How changes of the configuration take effect, in both spellings of the specification.
+// How changes of the configuration take effect, in both spellings of the admin API.
 
 import { specOf } from "../schema/section-patterns.ts";
 import { SECTIONS, type SectionSpec } from "../sections/registry.ts";

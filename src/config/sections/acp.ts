@@ -1,4 +1,4 @@
-// Section acp: the agent that an editor starts with --mode stdio (specification, Limits, "ACP sessions" and "ACP MCP").
+// Section acp: the agent that an editor starts with --mode stdio.
 
 import { z } from "zod";
 import { positiveDuration, text, whole } from "./fields.ts";
@@ -8,7 +8,7 @@ const permission = () => z.enum(["allow", "ask", "deny"], { error: "expected one
 
 const LONGEST_ID = 128;
 
-/** Specification, "MCP server id rules". */
+/** It stands in names of tools, before a double underscore (docs/agent.md). */
 const serverId = z
   .string()
   .max(LONGEST_ID, `at most ${LONGEST_ID} characters`)

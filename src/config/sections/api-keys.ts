@@ -1,4 +1,4 @@
-// Section api_keys: who may call the public API (specification, Authentication).
+// Section api_keys: who may call the public API.
 
 import { z } from "zod";
 import { text, timestamp } from "./fields.ts";

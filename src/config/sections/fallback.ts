@@ -1,4 +1,4 @@
-// Section fallback: which model answers when another cannot (specification, Errors, "Model fallback").
+// Section fallback: which model answers when another cannot.
 
 import { z } from "zod";
 import { httpStatus, whole } from "./fields.ts";

@@ -1,4 +1,4 @@
-// Section health_checks (specification, "Health configuration" and "States and transitions").
+// Section health_checks.
 
 import { z } from "zod";
 import { positiveDuration, urlPath, whole } from "./fields.ts";

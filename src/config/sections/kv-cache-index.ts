@@ -1,4 +1,4 @@
-// Section kv_cache_index: which backend has which prefix in its cache (specification, Limits, "KV cache index").
+// Section kv_cache_index: which backend has which prefix in its cache.
 
 import { z } from "zod";
 import { text, whole } from "./fields.ts";

@@ -1,5 +1,4 @@
-// What can be said of a model: the shape of metadata files and of backends[].model_configs (specification, "Metadata file
-// entry").
+// What can be said of a model: the shape of metadata files and of backends[].model_configs.
 
 import { z } from "zod";
 import { isGlob } from "../../lib/glob.ts";

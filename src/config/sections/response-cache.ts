@@ -1,4 +1,4 @@
-// Section response_cache: answers that are given again to identical requests (specification, Limits, "Response cache").
+// Section response_cache: answers that are given again to identical requests.
 
 import { z } from "zod";
 import { bucketFields, keyPrefix } from "./bucket-fields.ts";

@@ -1,4 +1,4 @@
-// Section retry: attempts on one model (specification, Errors, "Retry behaviour").
+// Section retry: attempts on one model.
 
 import { z } from "zod";
 import { duration, httpStatus, positiveDuration, whole } from "./fields.ts";

@@ -1,4 +1,4 @@
-// Section tracing: the id that follows a request (specification, Limits, "Tracing").
+// Section tracing: the id that follows a request.
 
 import { z } from "zod";
 import { headerName } from "./fields.ts";

@@ -88,7 +88,7 @@ export class History {
         restoredVersion: version,
         // It can be undone by another one.
         revokesNothing: true,
-        // The specification wants a version for every rollback, also for one that changes nothing.
+        // Every rollback makes a version, also one that changes nothing (docs/admin-api.md).
         always: true,
       });
     });

@@ -1,6 +1,6 @@
 // What a chat backend may understand of the format, as data; the kinds of backends begin with one of these and say what
 // differs (backends/kinds.ts). Read by the encoder of translated requests, and by adaptChatBody for requests that pass as
-// they are. Sources: wire/local-engines.md and the engines' own documents.
+// they are. Sources: the engines' own documents.
 
 import { originalCallIds } from "../../generation/tool-call-ids.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";

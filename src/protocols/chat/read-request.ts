@@ -1,4 +1,4 @@
-// Validation of a chat completion request (specification, "Chat completion request"; wire/openai-chat.md, section 1).
+// Validation of a chat completion request.
 // Unknown fields pass: the client's own bytes go to the backend, which is the better judge of them.
 
 import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";

@@ -1,4 +1,4 @@
-// Validation of a legacy text completion request (wire/openai-chat.md, section 7).
+// Validation of a legacy text completion request.
 
 import type { JsonObject } from "../../lib/json.ts";
 import {

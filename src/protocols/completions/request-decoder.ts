@@ -1,5 +1,4 @@
-// A text completion request -> a neutral request with one message of the user, for backends that know only conversations
-// (wire/openai-chat.md, section 7).
+// A text completion request -> a neutral request with one message of the user, for backends that know only conversations.
 
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";

@@ -1,4 +1,4 @@
-// Sparse embeddings in the form of text-embeddings-inference, with a model for routing (decisions.md, section 4).
+// Sparse embeddings in the form of text-embeddings-inference, with a model for routing.
 
 import { isPresent, type JsonObject } from "../../lib/json.ts";
 import { checkBoolean, checkString, invalidField, missingField, requireModel, wrongType } from "../fields.ts";

@@ -1,4 +1,4 @@
-// Validation of an embeddings request (wire/openai-chat.md, section 8).
+// Validation of an embeddings request.
 
 import { isPresent, type JsonObject } from "../../lib/json.ts";
 import {

@@ -14,7 +14,7 @@ import { baseName } from "./model-rules.ts";
 import { decodeUsage } from "./usage.ts";
 import { optionalCount } from "./wire.ts";
 
-/** What Google is asked for, by the size of the OpenAI format (specification, "img-alt size mapping"). */
+/** What Google is asked for, by the size of the OpenAI format. */
 interface ImageShape {
   aspectRatio: string;
   imageSize: "1K" | "2K" | "4K";
@@ -35,7 +35,7 @@ const SHAPES: ReadonlyMap<string, ImageShape> = new Map([
   ["4096x4096", { aspectRatio: "1:1", imageSize: "4K" }],
 ]);
 
-/** What every image model of Google's draws (wire/gemini-generatecontent.md, section 7). */
+/** What every image model of Google's draws. */
 const RATIOS: ReadonlySet<string> = new Set(
   ["1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9", "21:9"], //
 );

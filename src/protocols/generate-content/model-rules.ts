@@ -35,7 +35,7 @@ const SECOND: ModelRules = { ...CURRENT, signatures: "optional", mediaInResults:
 const OLD: ModelRules = { ...SECOND, signatures: "none", validatedCalls: false };
 const GEMMA: ModelRules = { ...OLD, jsonFormat: false, systemInstruction: false };
 
-/** First match counts (wire/gemini-generatecontent.md, sections 3 to 5). */
+/** First match counts. */
 const FAMILIES: readonly (readonly [RegExp, ModelRules])[] = [
   [/^gemma/, GEMMA],
   [/^gemini-(?:1\.|2\.0)/, OLD],

@@ -27,7 +27,7 @@ const PRO_2: ThinkingFamily = { kind: "budget", minimum: 128, maximum: 32_768, c
 const FOUR_LEVELS: ThinkingFamily = { kind: "level", levels: ["MINIMAL", "LOW", "MEDIUM", "HIGH"] };
 const THREE_LEVELS: ThinkingFamily = { kind: "level", levels: ["LOW", "MEDIUM", "HIGH"] };
 
-/** First match counts; undefined: the family does not think (wire/gemini-generatecontent.md, section 3). */
+/** First match counts; undefined: the family does not think. */
 const FAMILIES: readonly (readonly [RegExp, ThinkingFamily | undefined])[] = [
   [/^gemini-.*(?:tts|audio|live)/, undefined],
   [/^gemini-2\.5-flash-image/, undefined],

@@ -9,7 +9,7 @@ import { type ImageModelRules, type ImageOperation, imageModelsThat, WORD_FIELDS
 /** Texts of this length are quoted whole in messages. */
 const MAX_QUOTED_LENGTH = 40;
 
-/** As many as the models of the table take that are asked so (specification, "Image generation request"). */
+/** As many as the models of the table take that are asked so. */
 const MOST_SIDE_BY_SIDE = 4;
 
 /**

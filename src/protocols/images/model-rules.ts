@@ -1,5 +1,4 @@
-// What each image model that has rules of its own accepts, as data (specification, chapter "Image generation request";
-// the public API where that is silent). Models of other names are their backend's affair.
+// What each image model that has rules of its own accepts, as data. Models of other names are their backend's affair.
 
 import { type ImageModelName, resolveImageModel } from "../../names.ts";
 

@@ -1,4 +1,4 @@
-// Validation of forms that ask for edits and variations of images (specification, "Image edit and variation").
+// Validation of forms that ask for edits and variations of images.
 
 import { isPresent } from "../../lib/json.ts";
 import { checkBoolean, checkString, invalidField, requireModel } from "../fields.ts";

@@ -1,4 +1,4 @@
-// Validation of a request for images (specification, chapter "Image generation request").
+// Validation of a request for images.
 
 import { isPresent, type JsonObject } from "../../lib/json.ts";
 import { checkBoolean, checkString, invalidField, missingField, requireModel, wrongType } from "../fields.ts";

@@ -1,4 +1,4 @@
-// The events of an image stream as the client gets them: by the names of the specification, by those of the public API,
+// The events of an image stream as the client gets them: by the gateway's own names, by those of the public API,
 // or by both. What the backend sent in the right words passes in its own bytes.
 
 import { isObject, type JsonObject } from "../../lib/json.ts";
@@ -31,7 +31,7 @@ const DONE = { type: "done" } as const;
 export class ImageStreamEdits implements AnswerEdits {
   readonly #images: number;
   readonly #createdAt: number;
-  readonly #tellsSpecification: boolean;
+  readonly #tellsOwnNames: boolean;
   readonly #tellsPublic: boolean;
   #prefix: string;
   /** Last images that have come, by each of their names, and that the client has got. */
@@ -46,7 +46,7 @@ export class ImageStreamEdits implements AnswerEdits {
   constructor({ style, prefix, images, createdAt }: ImageStreamOptions) {
     this.#images = images;
     this.#createdAt = createdAt;
-    this.#tellsSpecification = style !== "openai";
+    this.#tellsOwnNames = style !== "openai";
     this.#tellsPublic = style !== "specification";
     this.#prefix = prefix;
   }
@@ -95,7 +95,7 @@ export class ImageStreamEdits implements AnswerEdits {
 
   /** With each name of the time that the client looks for, so that a partial image is one event for all clients. */
   #withTimes({ bytes, type, said }: ImageEvent): Uint8Array {
-    if (!this.#tellsSpecification && type !== "") return bytes;
+    if (!this.#tellsOwnNames && type !== "") return bytes;
     const { members } = said;
     let timed = bytes;
     if (members.created_at === undefined && this.#tellsPublic)
@@ -104,11 +104,11 @@ export class ImageStreamEdits implements AnswerEdits {
     return timed;
   }
 
-  /** The backend speaks as the specification does: its own usage and end will follow. */
+  /** The backend uses the gateway's own names: its usage and end will follow. */
   #complete(event: ImageEvent): Uint8Array[] {
     const told = this.#flush();
     this.#came.complete++;
-    if (this.#tellsSpecification && this.#told.complete < this.#came.complete) {
+    if (this.#tellsOwnNames && this.#told.complete < this.#came.complete) {
       this.#told.complete++;
       told.push(event.bytes);
     }
@@ -120,7 +120,7 @@ export class ImageStreamEdits implements AnswerEdits {
     const told: Uint8Array[] = [];
     this.#came.completed++;
     this.#pending = undefined;
-    if (this.#tellsSpecification) {
+    if (this.#tellsOwnNames) {
       const { said } = event;
       if (isObject(said.members.usage)) this.#counts = addCounts(this.#counts, said.members.usage);
       if (this.#told.complete < this.#came.completed) told.push(this.#writeComplete(said));
@@ -137,14 +137,14 @@ export class ImageStreamEdits implements AnswerEdits {
     const { usage } = event.said.members;
     if (isObject(usage)) this.#counts = usage;
     const told = this.#flush();
-    if (!this.#tellsSpecification || this.#hasToldCounts) return told;
+    if (!this.#tellsOwnNames || this.#hasToldCounts) return told;
     this.#hasToldCounts = true;
     return [...told, event.bytes];
   }
 
   #done(event: ImageEvent): Uint8Array[] {
     const told = this.#flush();
-    if (!this.#tellsSpecification || this.#hasToldDone) return told;
+    if (!this.#tellsOwnNames || this.#hasToldDone) return told;
     told.push(...this.#usageEvent());
     this.#hasToldDone = true;
     return [...told, event.bytes];
@@ -164,7 +164,7 @@ export class ImageStreamEdits implements AnswerEdits {
     for (const [index, { b64_json, ...image }] of images.entries()) {
       const picture = typeof b64_json === "string" ? Buffer.from(b64_json, "latin1") : undefined;
       const said = { members: { ...about, ...image }, picture };
-      if (this.#tellsSpecification) told.push(this.#writeComplete(said));
+      if (this.#tellsOwnNames) told.push(this.#writeComplete(said));
       // The counts are those of all images together.
       const isLast = index === images.length - 1;
       if (this.#tellsPublic) told.push(this.#writeCompleted(said, isLast ? this.#counts : undefined));
@@ -198,7 +198,7 @@ export class ImageStreamEdits implements AnswerEdits {
   }
 
   #ending(): Uint8Array[] {
-    if (!this.#tellsSpecification || this.#hasToldDone) return [];
+    if (!this.#tellsOwnNames || this.#hasToldDone) return [];
     const usage = this.#usageEvent();
     this.#hasToldDone = true;
     return [...usage, writeImageEvent(DONE)];

@@ -1,5 +1,5 @@
 // How much a model should think: from the wish of any client to `thinking`, `output_config.effort` and `max_tokens`,
-// by the rules of the model (specification, "reasoning_effort values per backend kind").
+// by the rules of the model.
 
 import type { DropList } from "../../generation/dropped.ts";
 import { effortOfBudget, isEffort } from "../../generation/reasoning-effort.ts";

@@ -1,5 +1,4 @@
-// A rerank request: what clients send, and what each kind of backend is sent (decisions.md, section 4;
-// wire/local-engines.md, section 7).
+// A rerank request: what clients send, and what each kind of backend is sent.
 
 import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import {

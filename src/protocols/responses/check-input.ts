@@ -4,7 +4,7 @@ import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { checkString, invalidField, missingField, wrongType, wrongWord } from "../fields.ts";
 import { CONVERSATION_ROLES, FILE_MEDIA_TYPES, imageUrlOf, isItemReference, parseDataUrl } from "./wire.ts";
 
-/** Most files of a request that are named instead of given (specification, Limits). */
+/** Most files of a request that are named instead of given. */
 const MAX_FILE_REFERENCES = 20;
 
 export function checkInput(input: unknown): void {

@@ -1,4 +1,4 @@
-// Validation of a Responses request (specification, "Responses-style request"; wire/openai-responses.md, sections 2 to 4).
+// Validation of a Responses request.
 // Unknown fields, items and tools pass: a backend that speaks this format is the better judge of them.
 
 import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
@@ -40,7 +40,7 @@ const BOOLEANS = ["parallel_tool_calls", "store", "background", "include_reasoni
 
 const OBJECTS = ["reasoning", "text", "metadata", "stream_options", "prompt"] as const;
 
-/** What the specification names, and the public API's none and minimal (decisions.md, section 5). */
+/** The efforts of all formats, and the public API's none and minimal. */
 const EFFORTS: readonly unknown[] = ["auto", "low", "medium", "high", "xhigh", "none", "minimal"];
 
 const TOOL_CHOICES: readonly string[] = ["auto", "none", "required"];

@@ -1,4 +1,4 @@
-// The events of an answer -> the event stream of a Responses answer (wire/openai-responses.md, sections 7 and 8).
+// The events of an answer -> the event stream of a Responses answer.
 
 import { isSearch } from "../../generation/answer-losses.ts";
 import type { Citation, ReasoningPart, SearchResultPart } from "../../generation/content.ts";

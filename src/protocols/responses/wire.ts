@@ -4,7 +4,7 @@ import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { splitDataUrl } from "../../media/data-url.ts";
 import { nonEmptyText } from "../reading.ts";
 
-/** Media types that a file input may have (specification, "Responses-style request"). */
+/** Media types that a file input may have. */
 export const FILE_MEDIA_TYPES: readonly string[] = [
   "application/pdf",
   "image/jpeg",
