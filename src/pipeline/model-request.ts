@@ -15,7 +15,7 @@ import type { OutgoingRequest } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 
 /** What a backend is asked, and what becomes of its answer. */
-export type Asking =
+type Asking =
   /** The client's body: it passes where the backend speaks its format, and is translated there and back elsewhere. */
   | typeof ASKING_BODY
   /** A neutral request, translated for every backend; `client` takes the answer. */
