@@ -1,5 +1,4 @@
-// The one table of names: every spelling of a backend kind and of an image model that people use, and
-// its canonical form.
+// The one table of names: every accepted spelling of a backend kind and of an image model, and its canonical form.
 
 /** The version of this release; package.json carries the same, which a test proves. */
 export const VERSION = "0.1.0";
@@ -7,7 +6,7 @@ export const VERSION = "0.1.0";
 /** Reported as `service` by GET /health and as the program's name in messages. */
 export const SERVICE_NAME = "signalbox";
 
-/** Canonical names with other spellings that people use; compared in lower case. */
+/** Canonical names with other accepted spellings; compared in lower case. */
 const KIND_SPELLINGS = {
   openai: [],
   azure: ["azure_openai", "azure-openai"],
@@ -29,7 +28,7 @@ export const BACKEND_KIND_NAMES = Object.keys(KIND_SPELLINGS) as readonly Backen
 /** The type of a server whose type is not configured; its model list may tell (backends/detect.ts). */
 export const UNKNOWN_KIND: BackendKindName = "generic";
 
-/** The specification's own names: accepted everywhere, and named in no message, schema or page. */
+/** Vendor-neutral spellings: accepted everywhere, and named in no message, schema or page. */
 const SPECIFICATION_KINDS: readonly (readonly [spelling: string, kind: BackendKindName])[] = [
   ["kind_a", "openai"],
   ["kind_b", "azure"],
@@ -88,7 +87,7 @@ export function spellingsOfModel(model: string): readonly string[] {
   return name === undefined ? [model] : [name, ...IMAGE_MODEL_SPELLINGS[name]];
 }
 
-/** The specification's own names are never told to a backend. */
+/** Vendor-neutral names (`img-…`) are never sent to a backend. */
 export function isSpecificationName(model: string): boolean {
   return model.startsWith("img-") && resolveImageModel(model) !== undefined;
 }

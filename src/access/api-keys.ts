@@ -1,4 +1,4 @@
-// Who calls: API keys of the public API and what they allow.
+// Who calls: API keys of the public API and what they allow (docs/api.md).
 
 import type { SCOPES } from "../config/sections/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";

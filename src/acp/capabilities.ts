@@ -1,6 +1,6 @@
 // What the agent can do, for ACP clients and the admin API. Images and sound also depend on the model of a session.
 
-/** Of the answer to `initialize`; both of its forms are made of it. */
+/** Both forms of the answer to `initialize` are made from these. */
 export const AGENT_CAPABILITIES = {
   loadSession: true,
   image: true,

@@ -2,7 +2,7 @@
 
 import type { JsonObject } from "../lib/json.ts";
 
-/** The specification's codes; -32800 is the public protocol's. */
+/** Codes of JSON-RPC 2.0; -32001 and -32002 are Signalbox's own, -32800 is ACP's. */
 export const RPC = {
   parse: -32700,
   invalidRequest: -32600,

@@ -130,7 +130,7 @@ export class Session {
     return encodeConfigOptions(this, this.offered);
   }
 
-  /** The specification's session object. */
+  /** The session as Signalbox's own session methods report it. */
   fields(): JsonObject {
     const { id: sessionId, createdAt, updatedAt, mode, history } = this;
     return { sessionId, createdAt, updatedAt, mode, historyLength: history.length };

@@ -10,7 +10,7 @@ import { nearest } from "../lib/nearest.ts";
 /** A body may have thousands of problems; a reader needs the first ones. */
 const MAXIMUM_PROBLEMS = 100;
 
-/** details.validation_errors[{field, error, value?}]. */
+/** Lists the fields in details.validation_errors[{field, error, value?}]. */
 export function invalidFields(
   problems: readonly FieldProblem[],
   definition: ErrorDefinition = ERRORS.validation,

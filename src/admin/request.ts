@@ -15,7 +15,6 @@ import { decodeBody } from "../server/parse-body.ts";
 import { toWholeNumber } from "./query.ts";
 import { invalidFields } from "./refusals.ts";
 
-/** docs/admin-api.md, "How changes work". */
 const MAXIMUM_BODY_BYTES = 8 * 1024 * 1024;
 
 /** Undefined for no body at all. Nothing of a body is ever repeated in an error: it may be a secret. */

@@ -30,7 +30,7 @@ export interface AttachmentParts {
   log: Pick<Logger, "warn">;
 }
 
-/** Files of one request, and bytes of them that are put into its body (docs/files.md). */
+/** Limits of one request, described in docs/files.md. */
 const MAX_REFERENCES = 20;
 const MAX_INJECTED_BYTES = 10 * 1024 * 1024;
 /** Base64 as a text, and as the bytes of the body that is sent. */

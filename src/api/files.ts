@@ -45,7 +45,7 @@ export const OPENAI_FILES: FileDialect = {
   toDeleted: (id) => ({ id, object: "file", deleted: true }),
 };
 
-/** Shape: OpenAI's file object. */
+/** The file object of OpenAI's Files API. */
 function toFileObject({ id, bytes, createdAt, expiresAt, filename, purpose }: StoredFile): object {
   return {
     id,

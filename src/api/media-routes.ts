@@ -12,7 +12,7 @@ import { IMAGE_SCHEMAS } from "./image-schemas.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Most bytes of a body; recordings may be longer than OpenAI's own API takes (25 MB). */
+/** In bytes. Recordings may be longer than OpenAI's own API takes (25 MB). */
 const BODY_LIMITS = { images: 8 * MEBIBYTE, edits: 32 * MEBIBYTE, speech: 8 * MEBIBYTE, recordings: 64 * MEBIBYTE };
 
 export const MEDIA_SCHEMAS = { ...IMAGE_SCHEMAS, ...AUDIO_SCHEMAS };

@@ -58,7 +58,7 @@ export const MESSAGES_FILES: FileDialect = {
   toDeleted: (id) => ({ id, type: "file_deleted" }),
 };
 
-/** Shape: Anthropic's file metadata (beta of the Files API). */
+/** FileMetadata of Anthropic's Files API. */
 function toMetadata({ id, filename, mediaType, bytes, createdAt, expiresAt }: StoredFile): object {
   return {
     id,

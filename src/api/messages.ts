@@ -20,7 +20,7 @@ import {
   unknownModel,
 } from "./models.ts";
 
-/** Marks a count that no backend has made. */
+/** Marks a count that is the gateway's estimate. */
 const ESTIMATE_HEADER = "X-Signalbox-Estimate";
 
 export async function estimatedCount(
@@ -102,7 +102,7 @@ export function messagesModelRoutes(models: ModelParts): DescribedEndpoint[] {
 
 type MessagesModel = ReturnType<typeof toMessagesModel>;
 
-/** Shape: Anthropic's model object. What is not known is null. */
+/** ModelInfo of Anthropic's Models API; null where the metadata says nothing. */
 function toMessagesModel(
   { id, created }: Pick<ModelListEntry, "id" | "created">,
   metadata: PublicMetadata | undefined,

@@ -142,7 +142,7 @@ export function noteResponse(
   else void ended?.then(() => store.noteItems(owner, reader?.itemIds ?? []));
 }
 
-/** Of a body that passes to the backend's own endpoint. */
+/** Limit of a body that goes untouched to a backend which speaks Responses itself. */
 const MAX_PASSED_BYTES = 16 * 1024 * 1024;
 
 function unknownResponse(id: string): GatewayError {

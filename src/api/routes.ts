@@ -30,7 +30,7 @@ import { welcomeRoutes } from "./welcome.ts";
 
 const MEBIBYTE = 1024 * 1024;
 
-/** Most bytes of a body. */
+/** In bytes; docs/api.md lists them. */
 const BODY_LIMITS = {
   chat: 32 * MEBIBYTE,
   responses: 32 * MEBIBYTE,

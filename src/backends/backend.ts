@@ -129,7 +129,7 @@ export function operationPath(
     return path.replace("{deployment}", encodeURIComponent(deployment)) + versionQuery(backend, operation);
   }
   if (!path.includes("{model}")) return path;
-  // Without alt=sse a streamed answer would be one JSON array.
+  // Without alt=sse a streamed answer of Gemini's API would be one JSON array.
   const method = stream ? "streamGenerateContent?alt=sse" : "generateContent";
   return path.replace("{model}", encodeURIComponent(model)).replace("{method}", method);
 }

@@ -3,7 +3,7 @@
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import type { Backend, BackendCounters } from "./backend.ts";
 
-/** How long a backend that was removed may finish its requests (docs/backends.md). */
+/** Requests in flight at a removed or disabled backend are cut after this time (docs/resilience.md). */
 export const DRAIN_LIMIT_MS = 5 * 60_000;
 
 /** Names may repeat: a name that was given to another backend may be taken away again before the first is done. */

@@ -1,5 +1,5 @@
 // What Signalbox knows about each kind of backend, as data: one row per kind.
-// Sources: the documents of vendors and engines.
+// Sources: the vendors' documents.
 
 import type { ProtocolName } from "../generation/content.ts";
 import { GEMINI_EFFORTS, OPENAI_EFFORTS, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
@@ -411,7 +411,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     intake: { path: "/api/show", of: "model" },
     chat: { ...ENGINE_CHAT, extras: new Set(), toolChoice: "nothing" },
     nestedReasoning: "known",
-    inlines: "all", // Ollama fetches no addresses
+    inlines: "all", // Ollama takes images only as base64, and fetches no URL.
   }),
   lmstudio: openAiStyle("lmstudio", {
     defaultUrl: "http://127.0.0.1:1234",

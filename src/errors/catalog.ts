@@ -1,4 +1,4 @@
-// Every error that Signalbox itself answers with: HTTP status, type and code.
+// Every error that Signalbox itself answers with: HTTP status, type and code (docs/api.md).
 // Clients switch on string codes, so a condition with a known OpenAI code carries that; the others carry the status.
 
 export interface ErrorDefinition {

@@ -1,5 +1,5 @@
 // The health of one backend as a pure state machine: record and probe verdict in, next record and next check out.
-// States and transitions: docs/backends.md.
+// docs/backends.md describes its states.
 
 import type { HealthState } from "../backends/board.ts";
 import type { Settings } from "../config/sections/registry.ts";

@@ -42,7 +42,7 @@ export type OpenMcpServers = (
   },
 ) => McpServers;
 
-/** The specification's mcp/connect, mcp/message, mcp/disconnect: a client of ACP speaks with a configured server itself. */
+/** mcp/connect, mcp/message, mcp/disconnect: an ACP client speaks with a configured server itself. */
 export interface McpBridge {
   /**
    * Throws BridgeError: a bad id, not allowed, not configured, too many, did not start.

@@ -1,4 +1,4 @@
-// The model-metadata file: facts about models that no backend tells.
+// The model-metadata file: facts about models that no backend reports (docs/configuration.md).
 
 import { z } from "zod";
 import { readText } from "../config/files/read-text.ts";

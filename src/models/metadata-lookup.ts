@@ -1,4 +1,4 @@
-// Finds the metadata of a model id in five steps, and shows it to clients.
+// Finds the metadata of a model id in five steps (docs/configuration.md), and shows it to clients.
 
 import type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { compileGlob, type GlobMatcher, isGlob } from "../lib/glob.ts";

@@ -1,4 +1,4 @@
-// Who may make a request now: the buckets of clients, keys, backends and of all together.
+// Who may make a request now: the buckets of clients, keys, backends and of all together (docs/resilience.md).
 
 import type { Eventually } from "../lib/eventually.ts";
 import { type Linked, RecencyList } from "../lib/recency-list.ts";

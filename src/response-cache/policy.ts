@@ -1,5 +1,5 @@
-// What may be cached: which requests, and which of their answers. What that means
-// in a format, the format says (protocols/kept-answers.ts).
+// What may be cached: which requests, and which of their answers. Each format says what that means for its
+// bodies (protocols/kept-answers.ts).
 
 import type { Settings } from "../config/sections/registry.ts";
 import { type JsonObject, parseObject } from "../lib/json.ts";

@@ -1,5 +1,5 @@
 // The circuit of one backend as a state machine without a clock: outcomes and times in, admissions out.
-// States and transitions: docs/resilience.md.
+// docs/resilience.md describes its states.
 
 import type { CircuitPolicy } from "../config/sections/circuit-breaker.ts";
 import { isCredentialRefusal, type UpstreamFailure } from "../upstream/failure.ts";

@@ -26,7 +26,7 @@ interface RefusedRequest {
   allowsModel?: ((model: string) => boolean) | undefined;
 }
 
-/** 404 for a model that no backend has, 503 for one whose backends are all away (docs/api.md). */
+/** 404 or 503 (docs/api.md#models-without-an-available-backend). */
 export function noBackendError(request: RefusedRequest): GatewayError {
   const { board, model, operation, allowsModel = () => true } = request;
   const enabled = board.entries.filter((entry) => entry.backend.enabled);

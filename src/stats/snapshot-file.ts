@@ -1,5 +1,6 @@
-// Statistics that survive a restart: written to a file now and then and at the end, read once at the start. Costs and totals
-// are never discarded: a file that cannot be read is set aside. Trouble with the file never concerns a request.
+// Statistics that survive a restart: written to a file now and then and at the end, read once at the start.
+// Costs and totals are never discarded: a file that cannot be read is set aside.
+// Trouble with the file never concerns a request.
 
 import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";

@@ -1,5 +1,5 @@
 // The id that follows a request: taken from the client or made here, sent to backends and back to the client.
-// Rules: https://www.w3.org/TR/trace-context/.
+// https://www.w3.org/TR/trace-context/ defines traceparent and tracestate.
 
 import type { Settings } from "../config/sections/registry.ts";
 
@@ -22,7 +22,7 @@ const SAFE_ID = /^[\w.:+/=@-]{1,128}$/;
 /** The characters that the standard allows, and more than the 512 of them that it asks to carry at least. */
 const TRACESTATE = /^[\t\x20-\x7e]{0,1024}$/;
 
-/** Order of the specification: traceparent, trace id, request id, correlation id, else a new UUID. */
+/** The first of: traceparent, trace id, request id, correlation id; else a new UUID. */
 export function resolveTrace(headers: Headers, tracing: Settings["tracing"], newId: () => string): TraceContext {
   if (!tracing.enabled) return { id: newId(), traceparent: undefined, tracestate: undefined };
   if (tracing.w3c_trace_context) {

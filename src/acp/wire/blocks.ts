@@ -1,4 +1,4 @@
-// Content blocks of a prompt -> parts of a message, in the public form and in the specification's.
+// Content blocks of a prompt -> parts of a message, in ACP's form and in Signalbox's own.
 
 import type { ContentPart, MediaSource } from "../../generation/content.ts";
 import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
@@ -13,7 +13,7 @@ const DECODERS: Readonly<Record<string, Decode>> = {
   audio: (block, field) => ({ type: "audio", source: mediaOf(block, field, "audio/wav") }),
   resource_link: linkOf,
   resource: (block, field) => {
-    // The specification's own resource has no resource inside: it is a link.
+    // In Signalbox's own form a resource without a `resource` member is a link.
     if (!isPresent(block.resource)) return linkOf(block, field);
     if (!isObject(block.resource)) throw invalidParams(`${field}.resource must be an object.`);
     return embedded(block.resource, `${field}.resource`);

@@ -24,7 +24,7 @@ export function encodePermissionRequest(
   return { sessionId, toolCall, options, toolCallId, title, kind, locations: toolCall.locations };
 }
 
-/** An option's id is its kind, which is what the specification's clients answer. */
+/** An option's id is its kind, because clients of Signalbox's own form answer with the kind. */
 function optionsFor(where: string): JsonObject[] {
   const names = ["Allow", `Always allow ${where}`, "Reject", `Always reject ${where}`];
   return KINDS.map((kind, index) => ({ optionId: kind, name: names[index], kind }));

@@ -1,5 +1,5 @@
-// Updates of a turn -> session/update, one notification for both protocols: `update` is the public form, `content` are
-// the specification's blocks, which hold the answer and nothing else.
+// Updates of a turn -> session/update, one notification for both protocols: `update` is ACP's form, `content`
+// Signalbox's own, whose blocks hold the answer and nothing else.
 
 import type { ToolCallView, ToolContent, ToolLocation, Update } from "../../agent/updates.ts";
 import type { ImagePart } from "../../generation/content.ts";
@@ -49,7 +49,7 @@ export function messageChunk(sessionUpdate: string, block: JsonObject): SessionU
   return { update: { sessionUpdate, content: publicBlock(block) }, content: isHuge ? [] : [block] };
 }
 
-/** A thought is no part of the content of the answer. */
+/** No block in `content`: clients that read only this form would show the thought as a part of the answer. */
 export function thoughtChunk(text: string): SessionUpdate {
   return silent({ sessionUpdate: "agent_thought_chunk", content: textBlock(text) });
 }

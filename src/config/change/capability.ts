@@ -49,7 +49,6 @@ export function changesReloadClass(changes: readonly { path: Path }[]): ReloadCl
   return ORDER[slowest] as ReloadClass;
 }
 
-/** Names of the specification's sections, and of those beyond it. */
 export function sectionNames(): { sections: string[]; extensions: string[] } {
   return {
     sections: SECTIONS.filter(({ isExtension }) => !isExtension).map(({ name }) => name),

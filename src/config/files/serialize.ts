@@ -10,7 +10,6 @@ export const DOCUMENT_FORMATS = ["yaml", "json", "toml"] as const;
 
 export type DocumentFormat = (typeof DOCUMENT_FORMATS)[number];
 
-/** Of the content of an import (docs/admin-api.md). */
 export const MAXIMUM_IMPORT_BYTES = 2 ** 20;
 
 export async function serializeDocument(document: Mapping, format: DocumentFormat): Promise<string> {

@@ -1,4 +1,4 @@
-// Section acp: the agent that an editor starts with --mode stdio.
+// Section acp: the agent that an editor starts with --mode stdio (docs/agent.md).
 
 import { z } from "zod";
 import { positiveDuration, text, whole } from "./fields.ts";
@@ -8,7 +8,7 @@ const permission = () => z.enum(["allow", "ask", "deny"], { error: "expected one
 
 const LONGEST_ID = 128;
 
-/** It stands in names of tools, before a double underscore (docs/agent.md). */
+/** Two underscores separate a server's id from the name of its tool. */
 const serverId = z
   .string()
   .max(LONGEST_ID, `at most ${LONGEST_ID} characters`)

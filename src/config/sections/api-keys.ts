@@ -1,4 +1,4 @@
-// Section api_keys: who may call the public API.
+// Section api_keys: who may call the public API (docs/api.md).
 
 import { z } from "zod";
 import { text, timestamp } from "./fields.ts";

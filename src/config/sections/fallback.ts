@@ -1,4 +1,4 @@
-// Section fallback: which model answers when another cannot.
+// Section fallback: which model answers when another cannot (docs/resilience.md).
 
 import { z } from "zod";
 import { httpStatus, whole } from "./fields.ts";

@@ -1,4 +1,4 @@
-// Section health_checks.
+// Section health_checks: how often backends are probed, and when they count as down (docs/backends.md).
 
 import { z } from "zod";
 import { positiveDuration, urlPath, whole } from "./fields.ts";

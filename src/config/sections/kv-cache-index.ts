@@ -1,4 +1,4 @@
-// Section kv_cache_index: which backend has which prefix in its cache.
+// Section kv_cache_index: which backend has which prefix in its cache (docs/scaling.md).
 
 import { z } from "zod";
 import { text, whole } from "./fields.ts";

@@ -1,4 +1,4 @@
-// What can be said of a model: the shape of metadata files and of backends[].model_configs.
+// The shape of a model's metadata in metadata files and in backends[].model_configs.
 
 import { z } from "zod";
 import { isGlob } from "../../lib/glob.ts";

@@ -1,4 +1,4 @@
-// Section metrics: the endpoint for Prometheus, and the history of its samples.
+// Section metrics: the endpoint for Prometheus, and the history of its samples (docs/metrics.md).
 
 import { z } from "zod";
 import { text, urlPath, userName, whole } from "./fields.ts";

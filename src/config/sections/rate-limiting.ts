@@ -1,4 +1,4 @@
-// Section rate_limiting: how many requests clients, keys and backends may make.
+// Section rate_limiting: how many requests clients, keys and backends may make (docs/resilience.md).
 
 import { z } from "zod";
 import { addressRange } from "../values/address-range.ts";

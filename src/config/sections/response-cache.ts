@@ -1,4 +1,4 @@
-// Section response_cache: answers that are given again to identical requests.
+// Section response_cache: answers that are given again to identical requests (docs/resilience.md).
 
 import { z } from "zod";
 import { bucketFields, keyPrefix } from "./bucket-fields.ts";

@@ -1,4 +1,4 @@
-// Section retry: attempts on one model.
+// Section retry: attempts on one model (docs/resilience.md).
 
 import { z } from "zod";
 import { duration, httpStatus, positiveDuration, whole } from "./fields.ts";

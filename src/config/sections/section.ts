@@ -34,7 +34,7 @@ export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   description: string;
   /** Every field has a default, so that `{}` (or `[]` for a list) is a valid section. */
   schema: Schema;
-  /** Listed apart, under `extensions`: it came after the fixed list of sections. */
+  /** The admin API lists the section under `extensions`, not under `sections`. */
   isExtension?: boolean;
   /** How a change takes effect; of a section that requires a restart only its restartFields do, the rest is gradual. Default: gradual. */
   reload?: ReloadClass;

@@ -1,4 +1,4 @@
-// Section tracing: the id that follows a request.
+// Section tracing: the id that follows a request (docs/api.md).
 
 import { z } from "zod";
 import { headerName } from "./fields.ts";

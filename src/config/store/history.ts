@@ -88,7 +88,7 @@ export class History {
         restoredVersion: version,
         // It can be undone by another one.
         revokesNothing: true,
-        // Every rollback makes a version, also one that changes nothing (docs/admin-api.md).
+        // Every rollback makes a version, even if it changes nothing.
         always: true,
       });
     });

@@ -48,7 +48,7 @@ const NOTED_EVERY_MS = DAY_MS;
 
 /**
  * A sample's place is (family, ts, series): a snapshot touches a page or two per family, and a query for a family reads
- * what it answers in one go. The view shows the rows as docs/metrics.md describes them.
+ * what it answers in one go. admin/history-view.ts turns the rows into answers.
  */
 const SCHEMA = `
 CREATE TABLE IF NOT EXISTS families (id INTEGER PRIMARY KEY, metric TEXT NOT NULL UNIQUE);
