@@ -38,7 +38,7 @@ interface FencePlace {
   hasFile: boolean;
   dataDir: string;
   home: string | undefined;
-  /** What the environment sets, whatever the document says. */
+  /** Fields that the environment sets, which win over the document. */
   overrides: readonly { variable: string; path: Path }[];
 }
 
@@ -133,7 +133,7 @@ function* movedOverrides({ olds, next }: FencedChange, { overrides }: FencePlace
   }
 }
 
-/** Who could make credentials could come back with them, and see every secret. */
+/** A caller without credentials must not create any: with them it could come back and see every secret. */
 function* newAdministrators({ olds, next }: FencedChange): Generator<Problem> {
   const stood = (value: unknown, path: Path) => olds.some((old) => Bun.deepEquals(value, valueAt(old, path), true));
   const auth = ["admin", "auth"];

@@ -18,7 +18,6 @@ export function longSpelling(reload: ReloadClass): LongReloadClass {
   return LONG_SPELLINGS[reload];
 }
 
-/** From the quickest to the slowest. */
 const ORDER = Object.keys(LONG_SPELLINGS) as ReloadClass[];
 
 /** The class that a section is listed with. */
@@ -38,7 +37,7 @@ function otherReloadClass(spec: SectionSpec | undefined): ReloadClass {
   return spec?.reload === "immediate" ? "immediate" : "gradual";
 }
 
-/** Whether a path below a section is a field, or lies below it. */
+/** True if a path below a section is the field or lies below it. */
 export function isWithin(path: Path, field: string): boolean {
   return field.split(".").every((part, index) => part === String(path[index]));
 }
@@ -56,14 +55,13 @@ export function sectionNames(): { sections: string[]; extensions: string[] } {
   };
 }
 
-/** As the admin API lists it. */
 export function describeSection(name: string) {
   const spec = specOf(name);
   if (spec === undefined) return undefined;
   return { name, description: spec.description, hot_reload_capability: sectionReloadClass(name) };
 }
 
-/** What GET /admin/config/hot-reload-status lists under `capabilities`. */
+/** The `capabilities` of GET /admin/config/hot-reload-status. */
 export function reloadCapabilities(): Record<LongReloadClass, { description: string; items: string[] }> {
   const capability = (reload: ReloadClass, description: string) => ({
     description,

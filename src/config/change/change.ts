@@ -19,7 +19,7 @@ export interface SectionChange extends ChangeAuthor {
   /** Section name -> its new value, or a merge patch (RFC 7396) for it. */
   sections: Mapping;
   mode: "replace" | "merge";
-  /** Content of another gateway. */
+  /** The content comes from another gateway. */
   isImport?: boolean | undefined;
   /** Variables of the environment that an administrator lets an import name, as secrets. */
   confirmedVariables?: readonly string[] | undefined;
@@ -40,7 +40,6 @@ export interface Change {
   appliedAtMs: number;
   /** Defaults filled in, secrets masked. */
   changes: FieldChange[];
-  /** Sections that differ. */
   sections: string[];
   warnings: string[];
   impact: string;
@@ -81,7 +80,6 @@ export function unknownSection(names: readonly string[]): Refused | undefined {
   return refused({ kind: "unknown_section", requested: unknown, available: [...SECTION_NAMES] });
 }
 
-/** In a few words, for a log. */
 export function describeChangeError(error: ChangeError): string {
   switch (error.kind) {
     case "conflict":

@@ -11,13 +11,13 @@ export interface Credential {
   path: Path;
   /** The path with what tells entries of lists apart instead of their indexes: never shown, it may hold a secret. */
   place: string;
-  /** Expanded. */
+  /** With variables expanded. */
   secret: string;
   /** Milliseconds since the Unix epoch; infinite for one without an end. */
   expiresAtMs: number;
 }
 
-/** What holds a credential, with the earlier ones that it replaced. */
+/** The mapping that holds a credential and the earlier ones that it replaced. */
 interface CredentialHolder {
   spec: CredentialSpec;
   section: string;

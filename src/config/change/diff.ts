@@ -64,7 +64,7 @@ export function compareDocuments(from: Mapping, to: Mapping): RawChange[] {
   return changes;
 }
 
-/** Whether the names that both lists have stand in the same order; the order of backends means something. */
+/** True if the names that both lists have stand in the same order: the order of backends matters. */
 function isSameOrder(one: readonly string[], other: readonly string[]): boolean {
   const common = one.filter((name) => other.includes(name));
   return Bun.deepEquals(

@@ -18,7 +18,7 @@ import { mergePatch } from "./merge-patch.ts";
 
 export interface Draft {
   document: Mapping;
-  /** The sections that were named. */
+  /** Sections that the caller named. */
   sections: string[];
   /** Where a secret stayed that the caller did not give. */
   kept: readonly Path[];

@@ -14,7 +14,7 @@ export interface Attachments {
   metadata: readonly MetadataEntry[];
   /** Absolute paths of the files, with the hashes of what was read. */
   files: ReadonlyMap<string, string>;
-  /** Why this is what was read before. */
+  /** Set if the files cannot be used; then these are their earlier contents. */
   problem?: string;
 }
 

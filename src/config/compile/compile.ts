@@ -14,14 +14,14 @@ import { applyOverrides } from "./environment.ts";
 interface Compilation {
   /** With canonical keys, strings as written, without what the environment sets: it must not reach a saved version. */
   document: ConfigDocument;
-  /** What was validated: overrides applied, strings expanded. */
+  /** The validated document: overrides applied, strings expanded. */
   input: Mapping;
   /** Undefined when there are problems. */
   settings: Settings | undefined;
   /** With the defaults in place of these sections; undefined when nothing can be said of any section. */
   settingsWithout(sections: ReadonlySet<string>): Settings | undefined;
   problems: Problem[];
-  /** What the environment sets, whatever the document says. */
+  /** Fields that the environment sets, which win over the document. */
   overrides: readonly { variable: string; path: Path }[];
   /** A problem that a later check found, with the variable that set the value and the keys as they were written. */
   attribute(problem: Problem): Problem;
@@ -41,7 +41,7 @@ export function compileDocument(written: Mapping, env: Environment): Compilation
     : documentSchema.safeParse(overridden.document, { reportInput: false });
   if (parsed === undefined) problems.push({ path: [], message: "is nested too deeply" });
 
-  // What failed to expand cannot be valid either; one problem per mistake is enough.
+  // A value that failed to expand cannot be valid either; one problem per mistake is enough.
   const issues = parsed?.error ? describeIssues(parsed.error.issues, overridden.document, documentJsonSchema) : [];
   problems.push(...elsewhere(issues, problems).map(withOrigin));
 

@@ -28,7 +28,7 @@ function bucketOfCache({ response_cache: { enabled, backend, tiered } }: Setting
     .map((key) => ({ path: ["response_cache", "tiered", "l2", key], message: "is required by backend tiered" }));
 }
 
-/** What S3 takes in one request. */
+/** S3 takes at most this in one PUT. */
 const MOST_OBJECT_BYTES = 5 * 1024 ** 3;
 
 function bucketOfFiles({ files: { storage, s3, max_file_size } }: Settings) {

@@ -88,7 +88,7 @@ function unknownWord(word: string, schema: JsonSchema, isSection: boolean): stri
   return `${unknown}; known are ${known.map((key) => key.toUpperCase()).join(", ")}`;
 }
 
-/** Whole values before their parts, list entries in order, so that an entry can be added behind the last one. */
+/** Sorts whole values before their parts, and list entries by index, so that an entry can be appended. */
 function comparePaths(one: Path, other: Path): number {
   const index = commonLength(one, other);
   const left = one[index];

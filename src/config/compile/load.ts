@@ -78,7 +78,7 @@ interface ConfigFile {
   lineOf?: (path: Path) => number | undefined;
   /** Of its bytes; undefined where there is no text. */
   hash?: string;
-  /** There is not even a comment. */
+  /** The file has not even a comment. */
   isEmpty?: boolean;
 }
 

@@ -70,7 +70,7 @@ function ordinal(position: number): string {
   return `${position}${suffix}`;
 }
 
-/** What is set for a mistyped backend would be ignored in silence. */
+/** Settings for a mistyped backend would be ignored in silence. */
 function unknownBackends(document: Mapping): Problem[] {
   const backends = document.backends ?? [];
   if (!Array.isArray(backends)) return [];

@@ -17,7 +17,6 @@ import { type KeyFile, readKeyFile } from "./key-file.ts";
 import { nameProblems } from "./name-checks.ts";
 import type { Compiled } from "./snapshot.ts";
 
-/** The same for every document. */
 export interface DocumentSurroundings {
   env: Environment;
   home: string | undefined;
@@ -29,9 +28,8 @@ export interface DocumentSurroundings {
 
 interface PrepareOptions extends DocumentSurroundings {
   baseDir: string;
-  /** What is known to be wrong already. */
+  /** Problems that were found before. */
   problems?: readonly Problem[];
-  /** Where the document was read. */
   source?: Source;
   /** A path with the keys as the sender of the document wrote them. */
   writtenPath?: (path: Path) => Path;
@@ -43,7 +41,7 @@ export interface PreparedDocument {
   overrides: Compiled["overrides"];
   /** Undefined when there are problems, those across sections left aside. */
   compiled: Compiled | undefined;
-  /** What was validated: overrides applied, strings expanded. It may be wrong in any way. */
+  /** The validated document, which may be wrong in any way: overrides applied, strings expanded. */
   input: Mapping;
   /** The answer to a question about the settings; undefined where it is about a section that is wrong. */
   ask<Answer>(question: (settings: Settings) => Answer | Promise<Answer>): Promise<Answer | undefined>;
@@ -60,7 +58,7 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   };
   const compilation = compileDocument(written, env);
   const given = options.problems ?? [];
-  // Whether a variable exists is not told to who may not name it.
+  // A caller who may not name a variable must not learn whether it exists.
   const found = [...given, ...elsewhere(compilation.problems, given)];
   if (!isNestedTooDeeply(written)) {
     const unsafe = unsafeValue(written);
@@ -103,7 +101,7 @@ export async function prepareDocument(written: Mapping, options: PrepareOptions)
   return { document, overrides, input, ask, problems, compiled, crossProblems };
 }
 
-/** What a rule finds in a section that is wrong itself would be news of no use, and may be false. */
+/** Ends a rule that reads a section with mistakes: its result would be useless, or even false. */
 class SectionIsWrong extends Error {}
 
 function asker(settings: Settings | undefined, wrong: ReadonlySet<string>): PreparedDocument["ask"] {

@@ -4,9 +4,8 @@ import type { ConfigDocument, Settings } from "../sections/registry.ts";
 import type { Path } from "../values/values.ts";
 import type { Attachments } from "./attachments.ts";
 
-/** What a document comes to. */
 export interface Compiled {
-  /** As written, secrets unexpanded. */
+  /** With secrets unexpanded. */
   document: ConfigDocument;
   settings: Settings;
   attachments: Attachments;

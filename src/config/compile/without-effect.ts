@@ -17,7 +17,6 @@ const RULES: readonly SettingsRule<Settings>[] = [
   redisOfLimits,
 ];
 
-/** For all sections or for some. */
 export function effectWarnings(settings: Settings, sections?: readonly string[]): string[] {
   return RULES.flatMap((rule) => rule(settings))
     .filter(({ path }) => sections === undefined || sections.includes(String(path[0])))

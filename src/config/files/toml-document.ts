@@ -6,7 +6,6 @@ import type { ParsedDocument } from "./parsed-document.ts";
 interface Statement {
   path: PathSegment[];
   line: number;
-  /** Where it begins in the text. */
   offset: number;
 }
 

@@ -36,7 +36,6 @@ export interface ChangedFile {
 }
 
 export interface FileWatcher {
-  /** Looks at once. */
   check(): Promise<void>;
   stop(): void;
 }

@@ -44,7 +44,7 @@ export function sectionJsonSchema(name: string): JsonSchema | undefined {
   return { ...toJsonSchema(section.schema), title: section.name, description: section.description };
 }
 
-/** What an operator may write (`io: input`); parts that JSON Schema cannot say accept anything. */
+/** Describes the input that an operator may write (`io: input`); parts that JSON Schema cannot express accept anything. */
 export function toJsonSchema(schema: z.ZodType): JsonSchema {
   return z.toJSONSchema(schema, { target: "draft-7", io: "input", unrepresentable: "any" }) as JsonSchema;
 }

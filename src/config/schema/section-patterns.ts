@@ -5,7 +5,7 @@ import type { FilePathUse } from "../sections/section.ts";
 import type { Problem } from "../values/problems.ts";
 import { isMapping, type Mapping, type Path, type PathSegment, valueAt, withValueAt } from "../values/values.ts";
 
-/** Whether a pattern, split at its dots, means this path below the section. */
+/** True if a pattern, split at its dots, matches this path below the section; `*` stands for any segment. */
 export function matches(pattern: readonly string[], path: Path): boolean {
   return pattern.length === path.length && pattern.every((part, index) => part === "*" || part === String(path[index]));
 }
@@ -18,18 +18,17 @@ function secretPatterns(section: PathSegment | undefined): string[][] {
   return (specOf(section)?.secretPaths ?? []).map((pattern) => pattern.split("."));
 }
 
-/** Whether the value at a path is a secret. */
 export function isSecret(path: Path): boolean {
   return secretPatterns(path[0]).some((pattern) => matches(pattern, path.slice(1)));
 }
 
-/** Whether the value at a path is a URL, in which a user and a password may stand. */
+/** Such a URL may hold a user and a password. */
 export function isUrl(path: Path): boolean {
   const patterns = specOf(path[0])?.urlPaths ?? [];
   return patterns.some((pattern) => matches(pattern.split("."), path.slice(1)));
 }
 
-/** What the text at a path names in the file system; undefined for what names nothing there. */
+/** Undefined if the text at this path names no file, folder or socket. */
 export function filePathUse(path: Path): FilePathUse | undefined {
   const uses = Object.entries(specOf(path[0])?.filePaths ?? {});
   return uses.find(([pattern]) => matches(pattern.split("."), path.slice(1)))?.[1];
@@ -45,7 +44,7 @@ export function serverFields(section: PathSegment): string[] {
   return [...new Set([...fileOnlyFields, ...declared, ...paths.map(([path]) => path)])];
 }
 
-/** Whether a mapping has secrets among its direct values. */
+/** Looks at the direct values of the mapping only. */
 export function holdsSecrets(path: Path): boolean {
   return secretPatterns(path[0]).some((pattern) => matches(pattern.slice(0, -1), path.slice(1)));
 }
@@ -65,7 +64,6 @@ const OTHER_PLACES: readonly { accepted: readonly string[]; canonical: readonly 
   { accepted: ["admin", "auth", "max_backend_name_length"], canonical: ["admin", "max_backend_name_length"] },
 ];
 
-/** Whether a key may stand at the top of the document. */
 export function isTopLevelKey(key: string): boolean {
   return specOf(key) !== undefined || OTHER_PLACES.some(({ accepted }) => accepted.length === 1 && accepted[0] === key);
 }

@@ -12,7 +12,7 @@ type AdminAuthMethod = (typeof ADMIN_AUTH_METHODS)[number];
 
 type CredentialSetting = "token" | "username" | "password";
 
-/** What is asked for; api_key takes the token besides its keys. */
+/** Required settings; api_key takes the token besides its keys. */
 export const METHOD_CREDENTIALS: Readonly<Record<AdminAuthMethod, readonly CredentialSetting[]>> = {
   none: [],
   bearer_token: ["token"],

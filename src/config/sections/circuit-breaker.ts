@@ -37,7 +37,6 @@ const failureStatus = z
   .min(500, "must be 500 to 599: a client's own mistake and overload (429) never count as failures")
   .max(599, "must be 500 to 599");
 
-/** What holds for one backend. */
 const circuitFields = {
   enabled: z.boolean().default(true),
   failure_threshold: count()
@@ -84,7 +83,7 @@ export const circuitBreakerSection = defineSection({
 
 export type CircuitBreakerSettings = z.output<typeof circuitBreakerSection.schema>;
 
-/** What holds for one backend. */
+/** The settings of one backend. */
 export type CircuitPolicy = Omit<CircuitBreakerSettings, "backends">;
 
 /** The section with a backend's overrides. */

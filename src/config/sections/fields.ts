@@ -10,7 +10,6 @@ export const duration = (): z.ZodType<number, string> =>
     .regex(new RegExp(DURATION_PATTERN), 'expected a duration with its unit, such as "250ms", "30s", "5m" or "1h"')
     .transform((text) => parseDuration(text) as number);
 
-/** A duration above zero. */
 export const positiveDuration = (): z.ZodType<number, string> =>
   duration().refine((durationMs) => durationMs > 0, "must be longer than zero") as z.ZodType<number, string>;
 
@@ -33,10 +32,10 @@ export const httpStatus = () => whole(100, 599);
 /** A path on a backend, such as "/health". */
 export const urlPath = () => z.string().regex(/^\/\S*$/, 'expected a path that starts with "/"');
 
-/** RFC 9110, section 5. */
+/** A token, RFC 9110, section 5.6.2. */
 export const headerName = () => z.string().regex(/^[A-Za-z0-9!#$%&'*+.^_`|~-]+$/, "expected an HTTP header name");
 
-/** The same. */
+/** RFC 9110, section 5.5. */
 export const headerValue = () =>
   z.string().regex(/^[\t\x20-\x7e\x80-\xff]*$/, "expected the value of an HTTP header, in one line");
 

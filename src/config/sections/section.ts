@@ -6,8 +6,8 @@ import type { z } from "zod";
 export type ReloadClass = "immediate" | "gradual" | "requires_restart";
 
 /**
- * What a text of the configuration names: a folder or a file that is read, a file of prompts_dir, a file or a folder that
- * is written, or, behind "unix:", a socket; redis-socket: the same in the URL of a Redis server.
+ * The use of a text of the configuration that names a folder or a file that is read, a file of prompts_dir, a file or a folder
+ * that is written, or, behind "unix:", a socket; redis-socket: the same in the URL of a Redis server.
  */
 export type FilePathUse =
   | { use: "folder" | "data-folder" | "socket" | "redis-socket" }
@@ -28,7 +28,6 @@ export interface CredentialSpec {
   fields: readonly string[];
 }
 
-/** The registry gives it its name. */
 export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   /** Shown in listings and in the generated template. */
   description: string;

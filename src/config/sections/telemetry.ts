@@ -6,7 +6,7 @@ import { defineSection } from "./section.ts";
 
 /** Without user, password, query and fragment: what is secret belongs into the headers. */
 const ENDPOINT = /^https?:\/\/[^\s/@?#]+(\/[^\s@?#]*)?$/;
-/** What the exporter writes itself. */
+/** The exporter writes these itself. */
 const OWN_HEADERS = ["content-type", "content-encoding", "content-length", "host", "connection", "transfer-encoding"];
 
 const SHORTEST_INTERVAL_MS = 1_000;

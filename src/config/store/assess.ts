@@ -19,7 +19,6 @@ import type { RevokedSecrets } from "./revoked-secrets.ts";
 import { leftOutOfRevoked, revokedProblems, withoutRevoked } from "./screen.ts";
 import type { Standing } from "./standing.ts";
 
-/** What runs, and its document. */
 export interface RunningConfiguration extends DraftBase {
   snapshot: ConfigSnapshot;
 }
@@ -29,7 +28,6 @@ export interface ProposedDocument
   extends Pick<SectionChange, "elevated" | "isImport" | "confirmedVariables">,
     Partial<Pick<Draft, "kept" | "writtenPath" | "leftOut">> {
   document: Mapping;
-  /** The sections that were named. */
   sections: readonly string[];
   /** A change that cannot be kept is applied nevertheless: the file itself keeps it. */
   fromFile?: { standing?: Standing };
@@ -38,13 +36,12 @@ export interface ProposedDocument
   /** Of an earlier state, the version that it belongs to. */
   restoredVersion?: number;
   lineOf?: Source["lineOf"];
-  /** What the fence compares with, defaults filled in; without it, what runs. */
+  /** The fence compares with this, defaults filled in; by default with the running configuration. */
   base?: Mapping;
   /** Further documents whose content may stand in the new one. */
   known?: readonly Mapping[];
 }
 
-/** What changes are made in. */
 interface AssessParts extends DocumentSurroundings {
   revoked: RevokedSecrets;
   nowMs: number;
@@ -125,7 +122,7 @@ async function fenced(
   );
 }
 
-/** What the author of these changes, or of these section names, should know. */
+/** Warnings for the author of these changes, or of these section names. */
 export function warningsOf(
   changes: readonly FieldChange[],
   { prepared: { compiled, overrides }, leftOut }: { prepared: PreparedDocument; leftOut: readonly string[] },

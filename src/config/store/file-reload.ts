@@ -17,7 +17,6 @@ interface ReloadFailure {
 }
 
 export interface ReloadStatus {
-  /** False without a file. */
   enabled: boolean;
   path: string | undefined;
   /** Times that an edit was applied, or found to change nothing. */
@@ -44,7 +43,7 @@ export interface FileReloader extends FileWatcher {
 }
 
 const MAXIMUM_PROBLEMS = 20;
-/** The hash of no file. */
+/** Equals the hash of no file. */
 const NOTHING_READ = "";
 
 export function followConfigFile(options: FileReloaderParts): FileReloader {
@@ -62,10 +61,10 @@ export function followConfigFile(options: FileReloaderParts): FileReloader {
 
   const included = () => store.current.includedFiles;
   const attached = () => store.current.attachments.files;
-  /** What was seen in further files and could not be used: what was read before stays in use, but it is no news. */
+  /** Contents of further files that could not be used, by path: the watcher counts them as seen. */
   const refused = new Map<string, string>();
 
-  /** What is wrong with the file; undefined when it is in force. */
+  /** Returns the problems of the file; undefined when it is in force. */
   async function reload(file: string, seenHash: string): Promise<string[] | undefined> {
     const read = await readConfigFile(file);
     if (read.hash !== undefined && read.hash !== seenHash) {

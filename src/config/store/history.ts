@@ -35,7 +35,6 @@ export class History {
   /** Versions from the file that could not be kept yet. */
   #unsaved: readonly VersionRecord[];
   #standing: Standing;
-  /** As it was written last. */
   #keptStanding: Standing | undefined;
 
   constructor(inside: Inside, { unsaved, standing, isStandingKept }: StartOfHistory) {
@@ -83,7 +82,7 @@ export class History {
         ...given,
         document: withEntries(base.document, restored),
         sections,
-        // What has run brings in nothing new.
+        // A version that has been in force brings nothing new in.
         known: [target.document],
         restoredVersion: version,
         // It can be undone by another one.
@@ -109,7 +108,7 @@ export class History {
     return failure;
   }
 
-  /** What is over though nothing differs, so that there is no new version. */
+  /** Without any difference there is no new version; only staged sections go, and the state of the file is noted. */
   keepNoVersion({ unstage, fromFile }: Proposal, standing: Standing): Refused | undefined {
     if (unstage === undefined && fromFile === undefined) return undefined;
     const failure = this.#write(standing, fromFile, () => {

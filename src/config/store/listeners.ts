@@ -3,7 +3,6 @@
 import { type FieldChange, replacedFields } from "../change/diff.ts";
 import type { ConfigSnapshot } from "../compile/snapshot.ts";
 
-/** The log of layers above this one. */
 export interface ConfigLog {
   info(fields: object, message: string): void;
   warn(fields: object, message: string): void;
@@ -23,7 +22,7 @@ interface ToldEdit {
   version: number;
 }
 
-/** What an edited file has replaced, and what of it does not count, is not lost in silence. */
+/** Logs which changes through the API an edited file has replaced, and which of its secrets are left out. */
 export function tellEdit(log: Pick<ConfigLog, "warn">, { changes, leftOut, version }: ToldEdit): void {
   const fields = replacedFields(changes);
   if (fields.length > 0) {
@@ -35,7 +34,6 @@ export function tellEdit(log: Pick<ConfigLog, "warn">, { changes, leftOut, versi
   }
 }
 
-/** For the history. */
 export function describeLeftOut(fields: readonly string[]): string | undefined {
   return fields.length === 0 ? undefined : `left out, because revoked or expired: ${fields.join(", ")}`.slice(0, 200);
 }

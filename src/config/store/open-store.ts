@@ -23,7 +23,7 @@ import { ConfigStore } from "./store.ts";
 import { appendVersions, type VersionRecord } from "./versions.ts";
 
 export interface OpenStoreParts extends DocumentSurroundings {
-  /** What the file says, or what was found without one. */
+  /** The content of the file, or the configuration found without one. */
   snapshot: ConfigSnapshot;
   /** Of the file; undefined without one. */
   fileHash: string | undefined;
@@ -36,7 +36,7 @@ export interface OpenStoreParts extends DocumentSurroundings {
 export type OpenStoreResult =
   /** resumed: something runs that was changed through the API. */
   | { ok: true; store: ConfigStore; resumed: boolean }
-  /** What was changed through the API cannot run with the file; `version` is the newest one that was kept. */
+  /** Changes made through the API cannot run with the file; `version` is the newest one that was kept. */
   | { ok: false; version: number; problems: Problem[] };
 
 export async function openConfigStore(options: OpenStoreParts): Promise<OpenStoreResult> {
@@ -94,7 +94,7 @@ interface Beginning extends FileEdit {
 
 type BeginningParts = Pick<OpenStoreParts, "snapshot" | "fileHash" | "ignoreSaved" | "env" | "clock">;
 
-/** What a start runs: as if the file had been edited while the gateway ran. */
+/** The document that a start runs: the file counts as if it had been edited while the gateway ran. */
 export function beginning(saved: Saved | undefined, parts: BeginningParts, salt: () => string): Beginning {
   const { document } = parts.snapshot;
   const file: AppliedFile = { hash: parts.fileHash ?? NO_FILE, document };
@@ -112,7 +112,7 @@ function savedBeginning({ newest, standing }: Saved, file: AppliedFile, parts: B
   }
   if (file.hash !== base.hash) return editOf(standing, file, newest.document, { env, nowMs: clock.wallTime() });
   if (file.hash !== NO_FILE) return { ...fileAlone(file, standing.revoked), document: newest.document };
-  // What is found without a file is another thing at every start, and counts as long as nothing was changed.
+  // A configuration that is found without a file differs at every start, and counts as long as nothing was changed.
   const isAsFound = Bun.deepEquals(newest.document, base.document, true);
   return isAsFound
     ? fileAlone(file, standing.revoked)

@@ -45,7 +45,7 @@ export class RevokedSecrets {
     return this.#versions.size > 0 && this.#versions.has(this.#digestOf(credential));
   }
 
-  /** What was revoked since that version is not known any more: none of its secrets may come back. */
+  /** Secrets revoked since that version are no longer known: none of its secrets may come back. */
   isForgotten(version: number): boolean {
     return version < this.#saved.forgottenBefore;
   }
@@ -109,7 +109,7 @@ export class RevokedSecrets {
 /** Of 6 bits each. */
 const DIGEST_LENGTH = 24;
 
-/** The same secret of the same kind. */
+/** Equal for the same secret of the same kind. */
 export function nameOf({ section, secret }: Pick<Credential, "section" | "secret">): string {
   return `${section}\0${secret}`;
 }

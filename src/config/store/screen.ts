@@ -46,7 +46,6 @@ export function editWithoutRevoked(
   });
 }
 
-/** In words. */
 export function leftOutOfRevoked(field: string): string {
   return `${field} is left out: the secret was revoked or has expired`;
 }

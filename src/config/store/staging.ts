@@ -109,7 +109,7 @@ export class Staging {
           sections: contested.map(({ section }) => section),
         });
       }
-      // What stood there when the change was staged has passed the fence with it.
+      // Values that the staged change was based on have passed the fence already.
       const known = [Object.fromEntries(chosen.map(({ section, base }) => [section, base]))];
       const restoredVersion = Math.min(...chosen.map((entry) => entry.baseVersion));
       return ok({
@@ -145,7 +145,7 @@ export class Staging {
   }
 }
 
-/** Whether someone else has changed the section since. */
+/** True if another change to the section was made since. */
 function isContested({ section, base }: StagedSection, document: Mapping): boolean {
   return !Bun.deepEquals(base, valueAt(document, [section]), true);
 }

@@ -18,7 +18,7 @@ export interface Standing {
   revoked: RevokedSecrets;
 }
 
-/** In place of the hash of a file. */
+/** Stands for the hash where there is no file. */
 export const NO_FILE = "none";
 
 const HASH = "file_hash";

@@ -45,7 +45,6 @@ interface ConfigStoreParts extends DocumentSurroundings {
   clock: Clock;
   log: ConfigLog;
   start: StartOfHistory;
-  /** Of the data folder. */
   salt: () => string;
 }
 
@@ -167,7 +166,7 @@ export class ConfigStore {
     });
   }
 
-  /** What another process with the same data folder has put in force. */
+  /** Takes the document that another process with the same data folder has put in force. */
   follow(document: Mapping, revoked?: RevokedSecrets): Promise<Result<Change>> {
     const edit = { source: "file_reload", sections: SECTION_NAMES, revokesNothing: true };
     return this.#change(() => {
@@ -232,7 +231,7 @@ export class ConfigStore {
     return assess(candidate, running, { ...this.#options, revoked, nowMs: this.#options.clock.wallTime() });
   }
 
-  /** What is kept beside a version: secrets that it takes away are revoked. */
+  /** Secrets that the version takes away are revoked. */
   #standingAt(version: number, proposal: Proposal, step?: { before: Mapping; after: Mapping }): Standing {
     const { env, clock } = this.#options;
     const { standing = this.history.standing } = proposal.fromFile ?? {};

@@ -18,13 +18,13 @@ export interface VersionEntry {
 }
 
 export interface VersionRecord extends VersionEntry {
-  /** As written: it may hold secrets. */
+  /** Unmasked: it may hold secrets. */
   document: Mapping;
 }
 
 export interface HistoryPage {
   entries: VersionEntry[];
-  /** Of all pages. */
+  /** Number of entries on all pages. */
   total: number;
 }
 

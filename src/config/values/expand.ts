@@ -16,7 +16,7 @@ export function hasReference(text: string): boolean {
   return text.includes("${");
 }
 
-/** Whether a variable is named, and not just the literal text `${`. */
+/** False where `${` stands only in the escape `$${`. */
 export function namesVariable(text: string): boolean {
   return text.replaceAll("$${", " ").includes("${");
 }

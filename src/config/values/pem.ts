@@ -1,6 +1,6 @@
 // PEM text (RFC 7468) as a setting, beside the paths of files that hold such text.
 
-/** Whether a text is PEM, well formed or not; any other text names a file. */
+/** True for a text that holds PEM, well formed or not; any other text names a file. */
 export function isPem(text: string): boolean {
   return text.includes(PEM_BEGIN);
 }

@@ -62,13 +62,12 @@ export function toFieldProblem({ path, message, file, line, variable, value }: P
   };
 }
 
-/** The same in one line. */
 export function describeProblem(problem: Problem): string {
   const { field, message } = toFieldProblem(problem);
   return field === "" ? message : `${field}: ${message}`;
 }
 
-/** Where relative paths begin. */
+/** Base of relative paths. */
 export interface CheckPlace {
   baseDir: string;
   home: string | undefined;

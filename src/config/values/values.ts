@@ -41,7 +41,7 @@ export function withEntries(mapping: Mapping, entries: Iterable<readonly [string
   return Object.fromEntries(result);
 }
 
-/** Whether one path leads to the other, or on from it. */
+/** True if one path is the beginning of the other, or both are the same. */
 export function isSameOrAround(one: Path, other: Path): boolean {
   return commonLength(one, other) === Math.min(one.length, other.length);
 }
@@ -69,7 +69,7 @@ export function textsOf(value: unknown, path: Path = []): { text: string; path: 
   return texts;
 }
 
-/** Whether lists and mappings nest deeper than the limit; does not recurse itself, and ends on circular values too. */
+/** True if lists and mappings nest deeper than the limit; does not recurse itself, and ends on circular values too. */
 export function isNestedTooDeeply(value: unknown, limit: number = MAXIMUM_NESTING): boolean {
   const open: { value: unknown; depth: number }[] = [{ value, depth: 0 }];
   for (let next = open.pop(); next !== undefined; next = open.pop()) {
