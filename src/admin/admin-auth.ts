@@ -81,7 +81,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
     return found;
   }
 
-  /** Whether credentials that were right are so still. */
+  /** Checks again credentials that were accepted before; undefined once they are no longer. */
   function stillRight(
     credential: Buffer,
     method: Auth["method"],
@@ -130,7 +130,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
     return undefined;
   }
 
-  /** Where no credentials are needed. */
+  /** Serves admin.auth.method `none`, which admits local requests only. */
   function admitLocal({ headers }: Request, { peer, client }: PeerAddresses): Administrator {
     requireLocalRequest(headers, peer);
     if (!currentLock().isListed(client)) throw notListed();
@@ -211,7 +211,6 @@ function createLock(auth: Auth, keys: Keys, identify: KeyIdentity, digest: (text
     /** The same as long as the credentials of the configuration are. */
     sign: digest(JSON.stringify([method, token, username, password])).toString("hex"),
     isListed: (address: string | undefined) => whitelist.isEmpty || whitelist.contains(address ?? UNIX_PEER_ADDRESS),
-    /** By its digest. */
     find(hashed: Buffer): PresentedCredential | undefined {
       let found: PresentedCredential | undefined;
       // All of them, whichever is the right one: how long it takes tells nothing.
@@ -233,11 +232,11 @@ interface AuthMethod {
   challenge: Record<string, string>;
   /** Undefined where a request has no credentials for this method. */
   presentedIn(headers: Headers): string | undefined;
-  /** The same of a sign-in. */
+  /** Undefined where a sign-in has no credentials for this method. */
   presentedBy(given: PresentedCredentials): string | undefined;
   /**
-   * What must be presented. Credentials that are not configured let no caller in: the configuration refuses such
-   * settings, and so does this.
+   * The credentials to present. Settings without them admit no caller: the configuration refuses such settings, and so does
+   * this.
    */
   accepted(auth: Auth, keys: Keys, identify: KeyIdentity): PresentedCredential[];
 }
@@ -282,7 +281,6 @@ const METHODS: Readonly<Record<SignInMethod, AuthMethod>> = {
   },
 };
 
-/** Of a basic credential. */
 function userOf(presented: string): string {
   return presented.split(":", 1)[0] as string;
 }

@@ -6,7 +6,6 @@ import type { BackendState, BackendStates } from "../fleet/status.ts";
 import type { BackendRecord, BackendStatus, BackendStatusList } from "./backend-schemas.ts";
 import { toTimestamp } from "./endpoint.ts";
 
-/** From the statistics. */
 export interface BackendUsage {
   averageLatencyMs: number | undefined;
   lastUsedMs: number | undefined;

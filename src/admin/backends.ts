@@ -185,7 +185,7 @@ function configured({ backends }: Mapping, name: unknown): Mapping | undefined {
   return Array.isArray(backends) ? (backends as Mapping[]).find((entry) => entry.name === name) : undefined;
 }
 
-/** What runs under this name; the first, as one that drains under the same name is another one. */
+/** The first backend of this name: one that drains under the same name comes later and is another one. */
 function stateOf(name: unknown, { backendStates }: BackendParts) {
   const { configured, removed } = backendStates();
   return [...configured, ...removed].find(({ backend }) => backend.name === name);

@@ -15,7 +15,7 @@ export function reloadOf(section: string, changes: readonly FieldChange[], appli
   return { hot_reload_capability: capability, hot_reload_applied: applied && capability !== "requires_restart" };
 }
 
-/** What was done, in one sentence. */
+/** One sentence for the caller. */
 export function messageOf({ applied, version }: Change, what: string, dryRun: boolean): string {
   if (dryRun) return "Nothing was changed: this is a dry run.";
   return applied ? `${what}; this is version ${version}.` : "Nothing differs, so nothing was changed.";

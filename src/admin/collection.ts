@@ -38,7 +38,7 @@ interface CollectionKind<Noun extends string, IdField extends string, Item exten
   shownGone(id: string): Gone;
 }
 
-/** What a change makes of the list; of a dry run, what it would make. */
+/** The list after a change, or after the change that a dry run would make. */
 export interface Made {
   done: Change;
   after: Settings;
@@ -47,7 +47,6 @@ export interface Made {
   position: number;
 }
 
-/** What is done to an entry, for the history and in words. */
 interface EntryChange {
   version: number | undefined;
   description: string;
@@ -57,7 +56,6 @@ interface AnsweringRoutes<More extends object> {
   warnings?: readonly string[];
   /** Of the change itself; a dry run is always 200. */
   status?: number;
-  /** Further members of the answer. */
   more?(done: Change): More;
 }
 
@@ -195,7 +193,7 @@ export function createCollection<
   };
 }
 
-/** What was changed, in words and by its version, with further members. */
+/** The change in words, its version, and further members. */
 export function answerChange<const More extends object>(
   call: Call,
   done: Change,

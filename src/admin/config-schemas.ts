@@ -28,7 +28,7 @@ import {
 import { pathParameter } from "../openapi/operation.ts";
 import { SECTION_NAMES, sectionRef } from "../openapi/section-schemas.ts";
 
-/** In paths. */
+/** Names a section in paths. */
 export const sectionName = pathParameter("section", "Name of a section.", oneOfTexts(...SECTION_NAMES));
 
 const capability = oneOfTexts("immediate", "gradual", "requires_restart");

@@ -12,7 +12,7 @@ const EARLIER = "(earlier)";
 /** Names that rows may have together. */
 const MAX_GROUPS = 3;
 
-/** What can be asked for with `by`, and the member that names its rows. */
+/** Values of `by`, with the member that names their rows. */
 const GROUPS = {
   key: "key_id",
   user: "user_id",
@@ -87,7 +87,7 @@ function sumUp(collector: StatsCollector, by: readonly GroupName[], { sinceMs, u
   return { rows, total, unpriced_models: [...unpriced].sort() };
 }
 
-/** What is so old that its day is not known comes last. */
+/** Newest first; costs so old that their day is no longer known come last. */
 function compareDays(a: string, b: string): number {
   if (a === b) return 0;
   if (a === EARLIER || b === EARLIER) return a === EARLIER ? 1 : -1;
@@ -113,7 +113,7 @@ function readGroups(query: URLSearchParams, most: number): GroupName[] | undefin
   throw badParameter("by", `one of ${COST_GROUPS.join(", ")}${several}`);
 }
 
-/** Millionths are enough. */
+/** To a millionth. */
 function rounded(cost: number): number {
   return Math.round(cost * 1e6) / 1e6;
 }

@@ -1,8 +1,8 @@
 // Tables as CSV (RFC 4180), which spreadsheets open: no cell becomes a formula there.
 
 /**
- * What a spreadsheet may take for the beginning of a formula, also behind characters that it leaves out, and behind those that
- * part the cells in some countries, where it does not mind quotes.
+ * Matches where a spreadsheet could begin a formula: at the start, behind characters that it skips, and behind those that
+ * separate cells in some locales even within quotes.
  */
 const FORMULA = /(^|[;\t\r\n])(?=[\s\p{Cc}]*[=+\-@\uFF0B\uFF0D\uFF1D\uFF20])|^(?=[\t\r\n])/gu;
 

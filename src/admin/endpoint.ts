@@ -22,7 +22,7 @@ import { createFieldsReader, type Fields, IF_MATCH_PATTERN, readBody } from "./r
 
 declare const BODY: unique symbol;
 
-/** What its body holds, for the compiler only: an endpoint answers what its declaration says. */
+/** The type of the body, for the compiler only: an endpoint must answer as its declaration says. */
 export interface AnswerWith<out Value> extends Response {
   readonly [BODY]: Value;
 }
@@ -30,7 +30,7 @@ export interface AnswerWith<out Value> extends Response {
 /** Of an endpoint that declares no JSON any response will do. */
 type AnsweredCall<Value> = unknown extends Value ? Response : AnswerWith<Value>;
 
-/** What an admin endpoint says of itself; the rest is the same for all of them, or follows from it. */
+/** Declares an admin endpoint; the rest is the same for all of them, or follows from it. */
 interface AdminDeclaration<Path extends string, Sent, Value>
   extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "variants"> {
   answers: readonly DescribedAnswer<Value>[];
@@ -139,7 +139,7 @@ export function toTimestamp(atMs: number): string {
   return new Date(atMs).toISOString();
 }
 
-/** Who makes a change: for the history, and for what the change may bring in. */
+/** The author of a change, for the history and for the rules on what the change may bring in. */
 export function authorOf({ administrator }: Call, source: string, description: string) {
   return { source, user: administrator?.name, description, elevated: administrator?.elevated === true };
 }

@@ -86,7 +86,7 @@ const SCHEMAS = schemasOf(RequestGroups, RecentErrors, ErrorRecord, ErrorStatist
 
 const endpoint = adminGroup("Observation", SCHEMAS);
 
-/** Not those of clients that left. */
+/** Leaves out requests whose client left. */
 const TROUBLE: readonly Condition[] = [
   { columns: ["outcome"], test: (outcome) => outcome === "refused" || isFailure(outcome as Outcome) },
 ];

@@ -28,7 +28,7 @@ const FIRST_MS = 20;
 const INTERVAL_MS = 500;
 /** Less than what proxies and the runtime take for a dead connection. */
 const HEARTBEAT_MS = 15_000;
-/** How soon a browser comes again. */
+/** Time after which a browser reconnects. */
 const RETRY_MS = 2_000;
 /** Changes of backends that are sent together; of more of them only the number is. */
 const MAX_CHANGES = 256;

@@ -25,7 +25,7 @@ export type BackendHealth = Pick<BackendState, "drain" | "askable" | "circuit" |
 
 type HealthParts = Pick<AdminParts, "collector" | "settings" | "clock" | "storageProblems"> & {
   backendStates(): { configured: readonly BackendHealth[] };
-  /** Of this process; given by tests. */
+  /** Tests give their own. */
   usage?: () => ProcessUsage;
 };
 
@@ -33,7 +33,6 @@ export interface ProcessUsage {
   memoryBytes: number;
   /** User and system time since the process began. */
   cpuMs: number;
-  /** How long the process has run. */
   uptimeMs: number;
 }
 

@@ -33,7 +33,7 @@ const MAX_LINES = 100;
 /** Snapshots that may fail one after the other before their time counts as unknown. */
 const MOST_MISSED = 3;
 
-/** What GET /admin/metrics/series answers; throws as queryHistory(). */
+/** Answers GET /admin/metrics/series; throws as queryHistory() does. */
 export function querySeries(
   store: HistoryStore | undefined,
   parameters: URLSearchParams,

@@ -133,7 +133,7 @@ function records(
   return keyRecords(settings, written, identify, clock.wallTime());
 }
 
-/** What the gateway has made itself is shown in the answer to the change, and never again. */
+/** A secret that the gateway has made is shown in the answer to the change, and never again. */
 const shownOnce = (secret: string | undefined) => (done: Change) =>
   secret !== undefined && done.applied ? { secret } : {};
 

@@ -27,7 +27,7 @@ import type { BackendUsage } from "./backend-view.ts";
 export interface AdminParts {
   store: ConfigStore;
   files: FilesInUse;
-  /** Those that run now. */
+  /** The settings in force now. */
   settings(): Settings;
   identify: KeyIdentity;
   clock: Clock;
@@ -40,9 +40,9 @@ export interface AdminParts {
   backendStates(): BackendStates;
   /** Closes a circuit; its state before. */
   resetCircuit(backendName: string): CircuitState;
-  /** What the statistics know of a backend; undefined for one that had no request. */
+  /** Undefined for a backend that has had no request. */
   backendUsage(name: string): BackendUsage | undefined;
-  /** What cannot be written below the data folder, each with the reason. */
+  /** Paths below the data folder that cannot be written, each with the reason. */
   storageProblems(): readonly string[];
   happenings: Happenings;
   collector: StatsCollector;
@@ -58,7 +58,7 @@ export interface AdminParts {
   workers?:
     | {
         rows(): readonly ShownWorker[];
-        /** By reason. */
+        /** Counts by reason. */
         restarts(): Readonly<Record<RestartReason, number>>;
         /** Resolves with the number that is being replaced, when the new ones listen. */
         restart(): Promise<number>;
@@ -72,17 +72,14 @@ export interface AdminParts {
   agentSessions(): Promise<readonly RunningSession[]>;
 }
 
-/** What is asked of the index of KV caches. */
 interface KvIndexView {
   stats(): KvIndexStats & { eventSources: EventSourceView[] };
-  /** How many entries went. */
+  /** Returns the number of removed entries. */
   clear(backendName?: string): number;
 }
 
-/** Why a worker was replaced. */
 export type RestartReason = "crash" | "hang" | "memory" | "request";
 
-/** A process that answers requests. */
 interface ShownWorker {
   pid: number;
   state: "starting" | "running" | "draining";
@@ -94,6 +91,6 @@ interface ShownWorker {
 interface PromptAccess extends PromptFolder {
   /** The prompts in force, by the names that the configuration gives the files. */
   current(): PromptFiles;
-  /** From the next request on. */
+  /** Takes effect with the next request. */
   use(files: PromptFiles): Promise<void>;
 }

@@ -50,7 +50,7 @@ export async function listPrompts(directory: PromptDirectory) {
   const users = await usersOf(directory, root);
   const found = new Map<string, FoundFile>();
   for await (const file of walk(root)) found.set(file.path, file);
-  // What the configuration names counts as a prompt under any name.
+  // A file that the configuration names counts as a prompt whatever its name.
   for (const { path, real } of users) {
     const file = found.has(path) ? undefined : await fileAt(real, path);
     if (file !== undefined) found.set(path, file);
@@ -159,7 +159,7 @@ function isPromptName(name: string): boolean {
 }
 
 interface FoundFile {
-  /** Below prompts_dir, with slashes. */
+  /** Relative to prompts_dir, with slashes. */
   path: string;
   real: string;
   size: number;
@@ -234,7 +234,7 @@ function wirePath(root: string, path: string): string {
 
 /** Throws 413 when the files would be too many or too large together. */
 async function requireRoom(root: string, bytes: number, bytesBefore: number | undefined): Promise<void> {
-  // What makes it smaller is welcome, also where an operator has put more into the folder.
+  // A change that makes the file smaller is always allowed, even in a folder that is too full already.
   if (bytesBefore !== undefined && bytes <= bytesBefore) return;
   let files = 0;
   let totalBytes = bytes - (bytesBefore ?? 0);
@@ -268,7 +268,7 @@ async function madeParent(root: string, parent: string): Promise<string> {
   return made;
 }
 
-/** What the client wrote, byte order mark included, so that it comes back as it is. */
+/** Keeps the byte order mark, so that the client gets back the text that it wrote. */
 function decode(bytes: Uint8Array): string {
   try {
     return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(bytes);
@@ -291,7 +291,7 @@ function tooLarge(message: string): GatewayError {
 
 const OF_THE_PATH: ReadonlySet<string | undefined> = new Set(["ENOTDIR", "EEXIST", "EISDIR", "ENAMETOOLONG", "ELOOP"]);
 
-/** What the file system says; a path that goes through a file is the client's mistake. */
+/** Blames the client for a path that goes through a file, and the file system for anything else. */
 function notWritten(error: unknown): GatewayError {
   const { code } = error as NodeJS.ErrnoException;
   if (OF_THE_PATH.has(code)) return refusal("goes through something that is not a folder");

@@ -51,14 +51,13 @@ const WINDOWS: Readonly<Record<string, (nowMs: number) => number>> = {
 };
 
 const ALL = "all";
-/** As they are asked for. */
+/** Values of the query parameter `window`. */
 export const WINDOW_NAMES: readonly string[] = [ALL, ...Object.keys(WINDOWS)];
 /** Of what is counted in windows, which reach back a week. */
 export const STATS_WINDOW_NAMES: readonly string[] = WINDOW_NAMES.filter(
   (name) => name !== "30d" && name !== "this_month",
 );
 
-/** What the query parameter `window` asks for. */
 export interface StatsWindow {
   name: string;
   /** Undefined: all time. */
@@ -131,7 +130,7 @@ export function readFlag(query: URLSearchParams, name: string, ifAbsent: boolean
   return value;
 }
 
-/** Whether nothing is to be changed: ?dry_run=true. */
+/** True for ?dry_run=true. */
 export function isDryRun(query: URLSearchParams): boolean {
   return readFlag(query, "dry_run", false);
 }

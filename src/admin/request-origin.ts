@@ -28,7 +28,7 @@ export function requireSameOrigin(headers: Headers): void {
   throw new GatewayError(ERRORS.forbidden, "The admin API does not answer requests of web pages from other origins.");
 }
 
-/** Neither changes anything. */
+/** Methods that change nothing. */
 const SAFE_METHODS: readonly string[] = ["GET", "HEAD"];
 
 /**

@@ -127,7 +127,7 @@ export const RequestStory = namedShape("RequestStory", {
 
 export type RequestStory = ValueOf<typeof RequestStory>;
 
-/** What requests are put together by, and the member that tells it. */
+/** Values of `by`, each with its column and with the member that shows it. */
 export const GROUPS = {
   status: { column: "status", member: "status" },
   code: { column: "code", member: "code" },

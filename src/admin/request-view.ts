@@ -44,7 +44,7 @@ export function storyView(
   };
 }
 
-/** What the list and an explanation have in common. */
+/** Members that the list and an explanation share. */
 export function requestRow(stories: Pick<Stories, "startedAt">, story: RequestRecord): RequestRow {
   return {
     id: story.id,

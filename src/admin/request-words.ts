@@ -65,7 +65,6 @@ export function explain(story: RequestRecord, told: string | undefined): string[
   ];
 }
 
-/** All of it in one line. */
 export function summarize(story: RequestRecord, told: string | undefined): string {
   if (story.cache === "HIT") return "The response cache answered.";
   const attempts = story.steps.flatMap((step) => (step.kind === "attempt" ? [attemptWords(step)] : []));
@@ -102,7 +101,6 @@ function stepSentence(step: StoryStep, story: RequestRecord, told: string | unde
   return [`${capital(attemptWords(step))}${asked}${over === "" ? "" : `; ${over}`}.`];
 }
 
-/** Steps other than attempts. */
 function clauseOf(step: Exclude<StoryStep, AttemptStep> | StoryStep, told: string | undefined): string[] {
   switch (step.kind) {
     case "attempt":
@@ -141,7 +139,7 @@ function attemptWords(step: AttemptStep): string {
   return `${backend} answered after ${time(firstByteMs ?? durationMs)}`;
 }
 
-/** Behind the name of the backend. */
+/** Continues a sentence that begins with the backend's name. */
 function failureWords(step: AttemptStep, failure: string): string {
   const { durationMs = 0, firstByteMs, detail = "", status } = step;
   if (status !== undefined && failure === `status_${status}`) return `${statusWords(status)}${saying(detail)}`;
@@ -188,7 +186,7 @@ function statusWords(status: number): string {
   return status >= 500 ? `failed (status ${status})` : `refused the request (status ${status})`;
 }
 
-/** Of a timeout that names it. */
+/** The limit in the text of a timeout; without one the attempt's duration. */
 function limitOf(detail: string, durationMs: number): string {
   const limit = / limit of (\d+) ms /.exec(detail)?.[1];
   return time(limit === undefined ? durationMs : Number(limit));
@@ -216,7 +214,7 @@ export function candidateWords(candidate: Candidate, step: AttemptStep): string 
   return `not chosen: ${numberText(score)} against ${numberText(chosen)} of ${step.backend}`;
 }
 
-/** Why no other backend was asked. */
+/** Says why no other backend was asked. */
 function endOfTries({ endedBy }: RequestRecord): string[] {
   return endedBy === undefined ? [] : [`nobody else was asked: ${endedBy}`];
 }
@@ -256,7 +254,7 @@ export function tokensPerSecond(story: RequestRecord): number | undefined {
   return writingUs < 1_000 ? undefined : Math.round((completionTokens / writingUs) * 10_000_000) / 10;
 }
 
-/** "85 ms", "1.2 s", "2 min 5 s". */
+/** Such as "85 ms", "1.2 s", "2 min 5 s". */
 function time(durationMs: number): string {
   if (durationMs < 999.5) return `${Math.round(durationMs)} ms`;
   if (durationMs < 59_950) return `${Number((durationMs / 1000).toFixed(1))} s`;

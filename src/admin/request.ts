@@ -36,7 +36,7 @@ export async function readBody(call: Call, maxBytes = MAXIMUM_BODY_BYTES): Promi
 /** The members of a body: null stands for one that is left out. Of a schema that says nothing, what was sent. */
 export type Fields<Sent> = unknown extends Sent ? unknown : { [Key in keyof Sent]: Exclude<Sent[Key], null> };
 
-/** What reads bodies by a schema, which is made ready with the first of them. */
+/** Checks bodies by a schema, which is compiled at the first one. */
 export function createFieldsReader<Sent>(schema: Schema<Sent>, maxBytes?: number) {
   const checked = lazily(() => {
     const { properties = {}, ...rest } = definitionOf(schema);

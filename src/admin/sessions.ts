@@ -3,7 +3,6 @@
 
 import { BoundedMap } from "../lib/bounded-map.ts";
 
-/** Of a sign-in. */
 export interface AdminSession {
   /** Digest of the credentials that it was opened with: it ends when these are not accepted any more. */
   readonly credential: Buffer;
@@ -60,7 +59,7 @@ export function createSessions(now: () => number) {
       }
       return session;
     },
-    /** Whether it goes on; then its idle time begins again. */
+    /** False for a session that has ended; else its idle time begins again. */
     goesOn: (id: string, session: AdminSession): boolean =>
       sessions.get(digestOf(id)) === session && renew(session, now()),
     close: (id: string): void => sessions.delete(digestOf(id)),
@@ -105,8 +104,8 @@ export function sessionCookie(request: Request, id: string | undefined): string 
 }
 
 /**
- * Whether the browser's own way is encrypted, whatever comes behind a proxy: its Origin says so, and of several proxies the
- * first one. A false claim only makes the browser keep its cookie more strictly.
+ * True if the browser's own connection is encrypted, as the first proxy or the Origin says, whatever comes behind a proxy. A
+ * false claim only makes the browser keep its cookie more strictly.
  */
 function cameEncrypted({ url, headers }: Request): boolean {
   const schemes = [url, headers.get("origin"), headers.get("x-forwarded-proto")];
