@@ -31,7 +31,7 @@ export type Mode = (typeof MODES)[number];
 
 export type Permission = "allow" | "ask" | "deny";
 
-/** What a session is set to; changes count from the next call of a model on. */
+/** Changes of these count from the next model call on. */
 export interface SessionChoices {
   mode: Mode;
   model: string;
@@ -71,7 +71,7 @@ export interface TurnParts {
   cwd: string;
   /** More folders of the project: what lies in them is not outside. Absolute. */
   directories?: readonly string[];
-  /** Most calls of a model in a turn. */
+  /** Most model calls in one turn. */
   maxTurns: number;
   signal: AbortSignal;
   /** A message was appended to the history: for what is kept on the disk. */

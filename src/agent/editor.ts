@@ -18,12 +18,12 @@ export interface CommandLine {
   env?: Record<string, string>;
   /** Absolute. */
   cwd?: string;
-  /** What is kept of the output: its end. */
+  /** Longest output kept, in bytes; only its end is kept. */
   outputByteLimit?: number;
 }
 
 export interface CommandExit {
-  /** null where a signal ended it. */
+  /** null if a signal ended it. */
   exitCode: number | null;
   signal: string | null;
 }
@@ -40,7 +40,7 @@ export interface Terminal {
 
 /** One per session. */
 export interface Editor {
-  /** What the editor has said that it can do; nothing else may be asked of it. */
+  /** Abilities that the editor has declared; no other may be used. */
   readonly can: EditorAbilities;
   /** In order; never waits, never throws. */
   tell(update: Update): void;
@@ -49,7 +49,7 @@ export interface Editor {
    * @param outside - the folders for which an "always" will hold; left out: the session's
    */
   askPermission(call: ToolCallView, signal: AbortSignal, outside?: readonly string[]): Promise<PermissionAnswer>;
-  /** `line` from 1. */
+  /** `line` counts from 1. */
   readTextFile(file: { path: string; line?: number; limit?: number }, signal: AbortSignal): Promise<string>;
   writeTextFile(file: { path: string; content: string }, signal: AbortSignal): Promise<void>;
   runCommand(command: CommandLine, signal: AbortSignal): Promise<Terminal>;

@@ -15,7 +15,6 @@ interface CallParts {
   model: Pick<ModelAccess, "generate">;
   signal: AbortSignal;
   tell(update: Update): void;
-  /** The model has begun to answer. */
   begun(): void;
 }
 
@@ -33,7 +32,7 @@ const MAX_PARTS = 2_000;
 const BROKEN = { message: "The backend ended the stream before its answer was complete.", status: 502 };
 const TOO_MUCH = { message: "The answer of the model was too long to be read.", status: 502 };
 
-/** Throws only what is a bug. */
+/** Throws for bugs only. */
 export async function callModel(
   request: GenerationRequest,
   { model, signal, tell, begun }: CallParts,

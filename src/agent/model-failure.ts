@@ -5,7 +5,7 @@ import type { Failure } from "../generation/result.ts";
 
 export class ModelFailure extends Error {
   override readonly name = "ModelFailure";
-  /** The HTTP status that fits. */
+  /** The HTTP status for this failure. */
   readonly status: number;
   readonly type: string;
   readonly code: string | number;
@@ -28,7 +28,7 @@ export function failureOfError(error: unknown): ModelFailure | undefined {
 const TOO_LONG =
   /context[_ ](?:length|window|size|limit)|maximum context|prompt is too long|input is too long|too many (?:input |prompt )?tokens|input token count.{0,80}exceeds/i;
 
-/** Whether the conversation was too long for the model. Each vendor says it in words of its own. */
+/** True if the conversation was too long for the model. Each vendor has other words for this. */
 export function isTooLong({ status, code, type, message }: ModelFailure): boolean {
   if (code === "context_length_exceeded" || type === "exceed_context_size_error") return true;
   return (status === 400 || status === 413 || status === 422) && TOO_LONG.test(message);
@@ -37,14 +37,14 @@ export function isTooLong({ status, code, type, message }: ModelFailure): boolea
 const NO_TOOLS =
   /(?:does|do) not support (?:tools?|functions?)\b|(?:tools?|tool use|tool calling|function calling) (?:is|are) not (?:supported|available)|auto-tool-choice/i;
 
-/** Whether the model takes no tools at all. */
+/** True if the model supports no tools at all. */
 export function takesNoTools({ status, message }: ModelFailure): boolean {
   return (status === 400 || status === 404 || status === 422) && NO_TOOLS.test(message);
 }
 
 const NOT_UNDERSTOOD: ReadonlySet<number> = new Set([400, 413, 415, 422]);
 
-/** Whether the same words would be refused again, however often they are sent. */
+/** True if the same request would be refused again, however often it is sent. */
 export function isRefusedForGood({ status }: ModelFailure): boolean {
   return NOT_UNDERSTOOD.has(status);
 }

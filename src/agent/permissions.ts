@@ -27,7 +27,7 @@ type PermissionVerdict = { verdict: "allow" | "ask" } | { verdict: "deny"; reaso
 const CHANGING_KINDS: ReadonlySet<ToolKind> = new Set(["edit", "delete", "move", "execute"]);
 const LOOKING_KINDS: ReadonlySet<ToolKind> = new Set(["read", "search", "think", "fetch"]);
 
-/** Whether calls of the kind change nothing, so that several may run at the same time. */
+/** True if calls of this kind change nothing, so that several may run at the same time. */
 export function isLooking(kind: ToolKind): boolean {
   return LOOKING_KINDS.has(kind);
 }

@@ -6,7 +6,7 @@ import { basename, dirname } from "node:path";
 import { isInside } from "./paths.ts";
 import type { ToolLocation } from "./updates.ts";
 
-/** As far as a kernel follows. */
+/** Linux follows as many links in one path. */
 const MAX_LINKS = 40;
 
 /** The true folders of those places: of a file, the one that it lies in. */

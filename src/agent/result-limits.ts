@@ -11,7 +11,7 @@ const MAX_RESULT_LENGTH = 256 * 1024;
 /** Of all images and documents of a result, as base64. */
 const MAX_DATA_LENGTH = 16 * 1024 * 1024;
 const MAX_PARTS = 256;
-/** Less of a text would say nothing. */
+/** A shorter piece of a text would not be useful. */
 const SHORTEST_TEXT = 400;
 
 export function boundedParts(parts: Parts): Parts {
@@ -41,7 +41,7 @@ function noteOf(leftOut: number): string {
   return `[... ${leftOut} characters were left out: the result is too large; ask for less ...]`;
 }
 
-/** What the person sees where the tool has nothing else to show. */
+/** Shown to the person where the tool has nothing else to show. */
 export function shownParts(parts: Parts): ToolContent[] {
   return parts.map((part): ToolContent => {
     if (part.type !== "document") return { type: "part", part };
@@ -53,7 +53,7 @@ export function shownText(text: string): ToolContent {
   return { type: "part", part: { type: "text", text } };
 }
 
-/** What programs get of it; undefined when it is too large for an update. */
+/** The raw value for programs; undefined when it is too large for an update. */
 export function boundedRaw<Value>(value: Value): Value | undefined {
   if (value === undefined) return undefined;
   const text: string | undefined = JSON.stringify(value);

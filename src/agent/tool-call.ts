@@ -17,7 +17,7 @@ import { type AgentTool, type ToolContext, ToolError, type ToolOutcome, type Too
 import type { ToolSet } from "./tool-set.ts";
 import type { ToolCallView } from "./updates.ts";
 
-/** What calls of one answer have in common. */
+/** Shared by the calls of one answer. */
 export interface CallFrame extends Pick<TurnParts, "editor" | "cwd" | "directories" | "permission" | "remembered"> {
   /** Aborts when the turn is cancelled. */
   signal: AbortSignal;
@@ -50,7 +50,7 @@ function excerpt({ arguments: text }: ToolCallPart): string {
   return text === "" ? "" : ` You wrote: ${text.slice(0, EXCERPT_LENGTH)}${text.length > EXCERPT_LENGTH ? "..." : ""}`;
 }
 
-/** Whether it may run beside others: it changes nothing and needs no permission. */
+/** True if the call may run beside others: it changes nothing and needs no permission. */
 export function mayRunBeside({ tool, ...read }: ReadCall, frame: CallFrame): boolean {
   if ("problem" in read || tool === undefined) return true;
   return isLooking(tool.kind) && verdictOn(tool, [], frame).verdict !== "ask";

@@ -15,7 +15,7 @@ export interface ToolSet {
   unknown(name: string): string;
 }
 
-/** What OpenAI takes in a request. */
+/** OpenAI takes at most this many tools in a request. */
 const MAX_TOOLS = 128;
 const MAX_NAMES_TOLD = 64;
 

@@ -5,20 +5,20 @@ import type { JsonObject } from "../lib/json.ts";
 import type { Editor } from "./editor.ts";
 import type { ToolContent, ToolKind, ToolLocation } from "./updates.ts";
 
-/** What is known of a call before it runs: shown to the person who is asked for permission. */
+/** Shown to the person who is asked for permission, before the call runs. */
 export interface ToolPreview {
-  /** One line. */
+  /** A single line. */
   title: string;
   locations?: ToolLocation[];
-  /** E.g. the diff that it would make. */
+  /** For example the diff that the call would make. */
   content?: ToolContent[];
 }
 
 export interface ToolOutcome {
-  /** What the model reads. */
+  /** The result for the model. */
   parts: (TextPart | ImagePart | DocumentPart)[];
   isError?: boolean;
-  /** What the person sees; undefined: the parts. */
+  /** Shown to the person; `parts` are shown if it is left out. */
   content?: ToolContent[];
   locations?: ToolLocation[];
   /** For programs that look at the call. */
@@ -41,13 +41,15 @@ export interface AgentTool {
   /** JSON Schema of the arguments, an object. */
   parameters: JsonObject;
   kind: ToolKind;
-  /** Who offers it says that it changes something. */
+  /** The server that offers the tool says that it changes something. */
   isChanging?: true;
   /** May read, changes nothing. Trouble (a file that is not there) throws ToolError, and the call fails without a question. */
   preview(args: JsonObject, context: ToolContext): Promise<ToolPreview> | ToolPreview;
   /** Trouble that the model should know of is an outcome with `isError` or a ToolError; only the signal's reason goes further. */
   run(args: JsonObject, context: ToolContext): Promise<ToolOutcome>;
-  /** What a call that went well at this place shows when the conversation is shown again; left out: its result. */
+  /**
+   * Content of a successful call at this path when a conversation is shown again; without this function the result is shown.
+   */
   replayed?(args: JsonObject, path: string): ToolContent[];
 }
 

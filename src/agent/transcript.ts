@@ -12,7 +12,7 @@ interface TranscriptParts {
 export class TurnTranscript {
   readonly #parts: TranscriptParts;
   readonly #callIds = new Set<string>();
-  /** What the person said, until it is known that a model can read it. */
+  /** Held back until it is known that a model can read it. */
   #prompt: Message | undefined;
 
   constructor(parts: TranscriptParts) {
@@ -23,7 +23,7 @@ export class TurnTranscript {
     if (parts.prompt.length > 0) this.#prompt = { role: "user", parts: parts.prompt };
   }
 
-  /** As the model is shown it. */
+  /** The history, and the prompt that is still held back. */
   get messages(): readonly Message[] {
     const { history } = this.#parts;
     return this.#prompt === undefined ? history : [...history, this.#prompt];
@@ -52,7 +52,7 @@ export class TurnTranscript {
 
   #distinctCall(call: ToolCallPart): ToolCallPart {
     const isNew = call.id !== "" && !this.#callIds.has(call.id);
-    // What the backend runs itself is named by its own id elsewhere in the answer.
+    // A call that the backend runs itself keeps its id: other parts of the answer refer to it.
     const id = isNew || call.serverSide === true ? call.id : `call_${this.#parts.newId().replaceAll("-", "")}`;
     this.#callIds.add(id);
     return id === call.id ? call : { ...call, id };

@@ -19,7 +19,7 @@ import { UsageSum } from "./usage-sum.ts";
 
 interface AgentTurn {
   parts: TurnParts;
-  /** Messages of earlier turns. */
+  /** Number of messages from earlier turns. */
   earlier: number;
   /** Aborts when the turn is cancelled, by the caller or by the answer to a question. */
   signal: AbortSignal;

@@ -59,7 +59,6 @@ export interface PlanEntry {
  * nothing comes after the turn's promise has settled.
  */
 export type Update =
-  /** The next piece of the answer. */
   | { type: "text"; text: string }
   | { type: "image"; part: ImagePart }
   /** The next piece of what the model thinks. */
@@ -67,7 +66,7 @@ export type Update =
   | { type: "tool-call"; call: ToolCallView }
   /** Only what has changed; content and locations replace what was there. */
   | { type: "tool-call-change"; toolCallId: string; change: Partial<Omit<ToolCallView, "toolCallId">> }
-  /** The whole plan each time. */
+  /** Holds the whole plan each time. */
   | { type: "plan"; entries: PlanEntry[] }
   /** Tokens of the conversation so far, and how many the model takes. */
   | { type: "usage"; used: number; size: number; cost?: { amount: number; currency: string } }

@@ -14,7 +14,7 @@ interface ContextKeeperParts {
   notice(text: string): void;
 }
 
-/** What of the window is kept free for the answer where no limit of its length is known. */
+/** Part of the window that is kept free for the answer where no limit of its length is known. */
 const USUAL_ANSWER_TOKENS = 8_192;
 /** Answers take at most this part of the window, and the conversation gets at least as much. */
 const SHARE = 0.25;
@@ -26,13 +26,13 @@ const MEASURED_FROM_TOKENS = 2_000;
 const RETRY_SHARE = 0.5;
 const LEAST_TOKENS = 1_000;
 
-/** What is sent besides the messages. */
+/** The parts of a request that take room beside the messages. */
 type WindowFrame = Pick<GenerationRequest, "model" | "system" | "tools" | "maxOutputTokens">;
 
 export class ContextKeeper {
   readonly #parts: ContextKeeperParts;
   readonly #sizes = new MessageSizes();
-  /** What has been said of it. */
+  /** Undefined until the first plan; these two keep notices from being repeated. */
   #hasShortened: boolean | undefined;
   #hasLeftOut = false;
   #last: { plan: ContextPlan; frame: number } | undefined;
@@ -54,7 +54,7 @@ export class ContextKeeper {
     return plannedMessages(messages, plan);
   }
 
-  /** What the model counted of the conversation that was sent last. */
+  /** Corrects the estimate by the tokens that the model counted for the last conversation sent. */
   learn({ input }: Usage): void {
     if (this.#last === undefined || input.total < MEASURED_FROM_TOKENS) return;
     const { measure } = this.#parts;

@@ -182,7 +182,7 @@ function isSent(index: number, { start, resume }: Pick<ContextPlan, "start" | "r
   return index === start || index >= resume;
 }
 
-/** Where an exchange begins. */
+/** True for the first message of an exchange. */
 function isPrompt(message: Message): boolean {
   return message.role === "user" && !isResults(message);
 }

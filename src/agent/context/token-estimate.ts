@@ -3,7 +3,7 @@
 import type { ContentPart, MediaSource, Message } from "../../generation/content.ts";
 
 const BYTES_PER_TOKEN = 4;
-/** What surrounds a message. */
+/** Tokens for the frame of one message. */
 const MESSAGE_TOKENS = 4;
 const IMAGE_TOKENS = 1_600;
 const AUDIO_TOKENS = 2_000;

@@ -41,7 +41,7 @@ export function textOf(value: unknown): string {
   return typeof value === "string" ? value : "";
 }
 
-/** Undefined where it is not given. */
+/** Undefined if the argument is not given. */
 export function countOf(value: unknown, name: string): number | undefined {
   if (typeof value !== "number") return undefined;
   if (value < 1) throw new ToolError(`${name} must be at least 1.`);

@@ -48,7 +48,7 @@ export const readTextFile: AgentTool = {
   },
 };
 
-/** Whole lines, as many as there is room for, and how to read on. */
+/** Whole lines, as many as fit, and a note how to read on. */
 function pieceOf(text: string, firstLine: number, limit: number): string {
   if (text === "") return firstLine === 1 ? "(The file is empty.)" : `(The file has no line ${firstLine}.)`;
   const lines = text.split(/(?<=\n)/);

@@ -4,13 +4,13 @@ import { ToolError } from "../tool.ts";
 
 interface Replaced {
   text: string;
-  /** Where it was, counted from 1. */
+  /** Line of the replaced text, counted from 1. */
   line: number;
 }
 
-/** Places beyond it are not counted. */
+/** Further places are not counted. */
 const MAX_PLACES = 100;
-/** Places that are named. */
+/** Further places are not listed in the error. */
 const MAX_NAMED = 10;
 
 /**
@@ -36,7 +36,7 @@ function placesOf(text: string, part: string): number[] {
   return places;
 }
 
-/** Whether every line ends so. */
+/** True if every line ends in CRLF. */
 function hasCrlf(text: string): boolean {
   return text.includes("\r\n") && !/(?<!\r)\n/.test(text);
 }

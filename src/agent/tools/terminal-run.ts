@@ -7,7 +7,7 @@ import type { ToolContext } from "../tool.ts";
 
 interface CommandOutcome {
   terminalId: string;
-  /** Its end, where it was long. */
+  /** Only the end of a long output. */
   output: string;
   isCut: boolean;
   /** Undefined: it was killed, or the code is unknown. */
@@ -75,7 +75,7 @@ async function close(terminal: Terminal): Promise<void> {
   await terminal.release();
 }
 
-/** The end may have come by itself. */
+/** The command may have ended by itself. */
 async function kill(terminal: Terminal): Promise<void> {
   try {
     await terminal.kill();

@@ -40,7 +40,7 @@ export const writeTextFile: AgentTool = {
     };
   },
 
-  /** What was in the file before is not known any more. */
+  /** The earlier content of the file is no longer known. */
   replayed(args, path) {
     return [diffOf(path, undefined, textOf(args.content))];
   },
