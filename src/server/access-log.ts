@@ -22,7 +22,7 @@ const MAX_LOGGED_PATH_LENGTH = 200;
 export function createAccessLog({ access_log }: Settings["logging"], log: Logger) {
   const logLine = lineWriter(log, "request");
   return {
-    /** Whether lines of a level are put together at all. */
+    /** False for a line that would not be written, so that it need not be built. */
     takes: (level: LineLevel) => (access_log || level === "warn") && log.isLevelEnabled(level),
     /** @param bug - an unexpected exception; logged at any level */
     write(level: LineLevel, context: RequestContext, facts: AccessFacts, bug: unknown): void {
@@ -33,7 +33,7 @@ export function createAccessLog({ access_log }: Settings["logging"], log: Logger
   };
 }
 
-/** What is undefined is left out of the line. */
+/** Members that are undefined do not appear in the line. */
 function fieldsOf(
   { id, method, path, caller, record }: RequestContext,
   { status, durationMs, reason, client }: AccessFacts,
@@ -68,13 +68,13 @@ function fieldsOf(
   };
 }
 
-/** A backend may have written it. */
+/** Cut, because a backend may have written it. */
 function codeOf({ error }: RequestRecord): string | number | undefined {
   const code = error?.code ?? undefined;
   return typeof code === "string" ? code.slice(0, MAX_CODE_LENGTH) : code;
 }
 
-/** What the backend said that was asked last. */
+/** The message of the backend that was asked last. */
 function lastWords({ steps }: RequestRecord): string | undefined {
   const last = steps.findLast((step) => step.kind === "attempt");
   return last?.status === undefined ? undefined : last.detail;

@@ -19,7 +19,7 @@ const SHARE_OF_LARGE = 7 / 8;
 export class BodyBudget {
   #heldBytes = 0;
 
-  /** Of all requests. */
+  /** The sum over all requests. */
   get heldBytes(): number {
     return this.#heldBytes;
   }

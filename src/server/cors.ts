@@ -9,7 +9,7 @@ import { allowedMethods } from "./route-table.ts";
 /** Seconds that a browser may keep the answer to a preflight. */
 const MAX_AGE_SECONDS = 600;
 
-/** What pages can read besides the body; "*" stands for what backends send, such as openai-* and x-ratelimit-*. */
+/** Headers that scripts of other origins may read; "*" covers those of backends, such as openai-* and x-ratelimit-*. */
 const EXPOSED = [
   "X-Request-ID",
   "X-Trace-ID",

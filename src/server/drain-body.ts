@@ -23,10 +23,10 @@ const OF_BODIES: DrainLimits = { maxBytes: 64 * MEBIBYTE, maxMs: 30_000 };
 /** Many clients look at the answer only when they have sent all of their file, which is too large or not wanted at all. */
 const OF_UPLOADS: DrainLimits = { maxBytes: 1024 * MEBIBYTE, maxMs: 300_000 };
 
-/** Who has stopped sending waits for the end of the answer. */
+/** A client that has stopped sending waits for the end of the answer. */
 const MAX_QUIET_MS = 2_000;
 
-/** What remains of a small body is dropped by the runtime, and the connection can be used again. */
+/** The runtime itself discards the rest of a small body, and the connection can be used again. */
 const LEFT_TO_RUNTIME_BYTES = 64 * 1024;
 
 export function createBodyDrain({ deadlines, now }: BodyDrainParts) {

@@ -8,20 +8,20 @@ import type { ErrorFormat } from "./error-response.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Who may use an endpoint: anyone, callers whose key has a scope, or, for "admin", whom the admin door lets in. */
+/** Callers allowed to use an endpoint: all, those whose key has a scope, or, for "admin", those that the admin door admits. */
 export type Access = "open" | Scope;
 
-/** Who calls the admin API. */
+/** A caller of the admin API. */
 export interface Administrator {
   /** As the history of changes names them; undefined where no sign-in is required. */
   name: string | undefined;
-  /** Whether secrets may be shown to them. */
+  /** True if secrets may be shown to them. */
   elevated: boolean;
   /** admin.auth.method, by which they came in. */
   method: Settings["admin"]["auth"]["method"];
   /** The sign-in of their browser; undefined where they came with the credentials themselves, or need none. */
   session?: { endsInMs: number; idleEndsInMs: number } | undefined;
-  /** Whether they would be let in again, for answers that go on and on. */
+  /** False once they would no longer be admitted; asked by answers that run for long. */
   isStillIn(): boolean;
 }
 
@@ -33,7 +33,7 @@ export interface PresentedCredentials {
   key?: string | undefined;
 }
 
-/** A request of a browser's sign-in. */
+/** A browser that is signing in. */
 export interface Guest {
   /** Throws 401, 403 or 429. The cookie is undefined where no sign-in is required. */
   signIn(presented: PresentedCredentials): { administrator: Administrator; cookie: string | undefined };
@@ -60,9 +60,9 @@ export interface PeerAddresses {
 export interface Call<Name extends string = string> {
   request: Request;
   context: RequestContext;
-  /** What stands for the parameters of the path, decoded. */
+  /** Values of the parameters of the path, decoded. */
   parameters: Readonly<Record<Name, string>>;
-  /** Whom the admin door has let in; undefined for endpoints with any other access. */
+  /** The caller that the admin door admitted; undefined for endpoints with any other access. */
   administrator: Administrator | undefined;
   /** At an endpoint where browsers sign in. */
   guest: Guest | undefined;
@@ -77,7 +77,7 @@ export interface Call<Name extends string = string> {
 /** How a stream ended whose status 200 had been sent. */
 export interface BrokenStream {
   failure: string;
-  /** What the status of a plain answer would have been. */
+  /** The status that a plain answer would have had. */
   status: number;
   error: AnsweredError;
 }
@@ -95,13 +95,13 @@ export interface ErrorWords {
   idHeader?: string;
 }
 
-/** Who may ask, and what answers, wherever it stands. */
+/** The access rule of an endpoint and its handler, at any path. */
 export interface Answering extends ErrorWords {
   access: Access;
   /** Of its own, where access is "open". */
   credentials?: {
     areWanted(): boolean;
-    /** Throws 401. */
+    /** Throws 401 for wrong credentials. */
     check(headers: Headers): void;
   };
   /** For clients without credentials yet: with the access "admin", the door lets every permitted address come this far. */
@@ -110,7 +110,7 @@ export interface Answering extends ErrorWords {
   isWatched?: boolean;
   /** Its bodies are files, of any size: more of them is taken from clients that are refused (drain-body.ts). */
   takesUploads?: boolean;
-  /** What it asks a model for; undefined: it asks none. */
+  /** The operation that a model is asked for; undefined if the endpoint asks no model. */
   operation?: string;
   handle(call: Call): Response | Promise<Response>;
 }

@@ -28,13 +28,13 @@ const OWN_ID_HEADER = "X-Signalbox-Request-ID";
 export interface HandlerParts extends EntranceParts {
   routes: RouteTable<Endpoint>;
   webPages: WebPageRules;
-  /** Whose memory a request takes until it is over. */
+  /** Reads bodies, and gives back a body's memory when its request is over. */
   bodies: Pick<BodyReader, "readBytes" | "release">;
   drain: BodyDrain;
   clock: Clock;
   log: Logger;
   newId(): string;
-  /** No two requests get the same. */
+  /** Returns an id that no other request has. */
   newOwnId(): string;
   finished: RequestReporter["finished"];
   /** The shape of errors at a path whose endpoint does not say it, or that has none. */
@@ -109,7 +109,6 @@ class FramedCall implements Call {
   #client: string | undefined;
   /** Why the request failed, in words of the gateway's own. */
   #reason: string | undefined;
-  /** An unexpected exception. */
   #bug: unknown;
 
   constructor(
@@ -193,7 +192,7 @@ class FramedCall implements Call {
     // A client that does not read its answer is not waited for.
     this.server.timeout(request, IDLE_TIMEOUT_SECONDS);
     const durationMs = clock.now() - context.record.startedAtMs;
-    // Whether the client of a quick answer is still there is worth less than the look.
+    // For quick answers the look at the connection would cost more than its result is worth.
     const hasLeft = (durationMs >= CLIENT_LOOK_MS || answeredStatus >= 400) && request.signal.aborted;
     const status = hasLeft ? CLIENT_CLOSED_REQUEST : answeredStatus;
     finished(context, status, durationMs);

@@ -6,7 +6,7 @@ import { resolve } from "node:path";
 export type Server = Bun.Server<undefined>;
 export type FetchHandler = (request: Request, server: Server) => Promise<Response>;
 
-/** What answers: a route of the runtime's, or else `fetch`. */
+/** The handlers of a listener: a route of the runtime, or else `fetch`. */
 export interface Served {
   routes?: Record<string, FetchHandler>;
   fetch: FetchHandler;

@@ -21,7 +21,7 @@ const MAX_PARTS = 500_000;
 /** Schemas of tools nest some ten levels deep; translations take 200 levels of one field (protocols/fields.ts). */
 const MAX_DEPTH = 256;
 
-/** What an object, a list, a name or a text takes beside its bytes. */
+/** Memory for each object, list, name or text, beside its bytes. */
 const PART_BYTES = 64;
 
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
@@ -44,7 +44,7 @@ export interface BodyToParse {
   take(byteCount: number): void;
 }
 
-/** What parses the bodies of all requests. */
+/** Parses the bodies of all requests; large ones take turns. */
 export function createBodyParser() {
   /** The end of the large body that is parsed last. */
   let lastTurn: Promise<unknown> = Promise.resolve();
@@ -110,7 +110,7 @@ function checked(value: unknown, { members }: JsonShape, bytes: Uint8Array): Jso
     const kind = value === null ? "null" : Array.isArray(value) ? "an array" : `a ${typeof value}`;
     throw new GatewayError(ERRORS.invalidRequest, `The request body must be a JSON object, not ${kind}.`);
   }
-  // Who reads the first of two members and who reads the last would see two requests.
+  // A reader that takes the first of two equal members and one that takes the last would see different requests.
   if (Object.keys(value).length !== members) {
     const name = bytes.length > MAX_AT_ONCE_BYTES ? undefined : repeatedMember(bytes)?.slice(0, 64);
     const shown = name ?? "A member of the outermost object";

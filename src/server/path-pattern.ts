@@ -26,7 +26,7 @@ const PARAMETER = /^\{(\w+)(?:\.\.\.)?\}$/;
 /** Without parameters: what has one spelling only, and no meaning of its own to the runtime. */
 const PLAIN = /^(?:\/[\w.~-]*)*$/;
 
-/** Throws for what is no path. */
+/** Throws for a text that is no path of an endpoint. */
 export function readPath(path: string): PathPattern {
   const texts = path.slice(1).split("/");
   const segments = texts.map(readSegment);
@@ -54,7 +54,7 @@ function shapeOf({ segments, rest }: PathPattern, count: number): Shape | undefi
   return [...segments.slice(0, rest), ...Array<Segment>(more).fill(segments[rest] as Segment), ...segments.slice(rest)];
 }
 
-/** Whether a target that is just this text names the path. */
+/** True if a target with exactly this text names the path. */
 export function fits(pattern: PathPattern, text: string): boolean {
   const segments = text.slice(1).split("/");
   const shape = shapeOf(pattern, segments.length);
@@ -62,7 +62,7 @@ export function fits(pattern: PathPattern, text: string): boolean {
   return shape.every((segment, index) => (isText(segment) ? segment === segments[index] : segments[index] !== ""));
 }
 
-/** What the runtime is to match, and which of the paths it then is. */
+/** Routes for the runtime, each with the path that it stands for. */
 type Arrangement = ReadonlyMap<string, { readonly path: string; readonly shape: Shape }>;
 
 /** Of two paths that a target fits, the more specific one gets it; throws where neither is. */
@@ -85,7 +85,7 @@ export function arrangePaths(paths: readonly string[]): Arrangement {
   return arranged;
 }
 
-/** What a segment that is a parameter is called in the runtime's routes. */
+/** Name of a parameter's segment in the runtime's routes. */
 export function segmentName(index: number): string {
   return `segment${index}`;
 }
@@ -127,7 +127,7 @@ function overlap(one: PathPattern, other: PathPattern): boolean {
   );
 }
 
-/** Whether every target that fits the one fits the other. */
+/** True if every target that fits `one` fits `other` too. */
 function isWithin(one: PathPattern, other: PathPattern): boolean {
   return pairs(one, other).every(([shape, wider]) =>
     wider?.every((segment, index) => segment === shape[index] || !isText(segment)),

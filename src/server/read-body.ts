@@ -15,7 +15,7 @@ interface BodyLimits {
   maxBytes: number;
   /** How long the client may take to send its body. */
   timeoutMs: number;
-  /** What the bodies of all requests may take together. */
+  /** Memory for the bodies of all requests together. */
   budgetBytes: number;
 }
 
@@ -34,7 +34,7 @@ export type BodyReader = ReturnType<typeof createBodyReader>;
 export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: BodyReaderParts) {
   const parseBody = createBodyParser();
 
-  /** What `make` makes of the whole body; throws 413, 408 and 503, and rejects with them. */
+  /** Resolves with the result of `make` for the whole body; throws 413, 408 and 503, and rejects with them. */
   function read<Made>(
     request: Request,
     holder: BodyHolder,
@@ -87,14 +87,14 @@ export function createBodyReader({ deadlines, now, budget = new BodyBudget() }: 
   return {
     /** The body as it came; throws 413, 408 and 503. */
     readBytes: (request: Request, holder: BodyHolder, limits: BodyLimits) => read(request, holder, limits, asItCame),
-    /** Throws also 400. */
+    /** Throws 400 too. */
     readJson: (request: Request, holder: BodyHolder, limits: BodyLimits) => read(request, holder, limits, toBody),
     /** multipart/form-data, files included; throws also 400. */
     readForm,
     /** Room for what is put into a body that was read; throws 413 and 503. */
     hold: (holder: BodyHolder, byteCount: number, { server }: Settings) =>
       budget.take(holder, byteCount, server.max_buffered_bodies),
-    /** What the request holds of the budget is free again: all of it, or all but the bytes that it still needs. */
+    /** Frees the request's share of the budget: all of it, or all but the bytes that it still needs. */
     release: (holder: BodyHolder, neededBytes?: number) => budget.release(holder, neededBytes),
   };
 }
@@ -139,7 +139,7 @@ class IncomingBody implements Deadline, BodyToParse {
     return this.#request.headers.get("content-encoding");
   }
 
-  /** What a refused request has taken is given back already: nothing more is taken, nor read. */
+  /** A refused request has given back its share already: it takes no more, and is read no further. */
   take(byteCount: number): void {
     if (this.#isRefused) throw new Error("the request was refused");
     this.#budget.take(this.#holder, byteCount, this.#limits.budgetBytes);
@@ -148,7 +148,7 @@ class IncomingBody implements Deadline, BodyToParse {
   expire(): void {
     this.#isRefused = true;
     const message = `The request body did not arrive within ${this.#limits.timeoutMs} ms (timeouts.request_body).`;
-    // What is left of the body would be taken for the next request.
+    // The rest of the body would be read as the next request.
     this.#refuse(new GatewayError(ERRORS.requestTimeout, message, { headers: { Connection: "close" } }));
   }
 }

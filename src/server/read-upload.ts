@@ -15,13 +15,12 @@ import { tooLarge } from "./read-body.ts";
 interface UploadOptions {
   deadlines: Deadlines;
   now(): number;
-  /** How long the client may pause. */
+  /** Longest pause of the client. */
   timeoutMs: number;
-  /** Of the whole request. */
+  /** Largest size of the whole request. */
   maxBytes: number;
 }
 
-/** Where the file goes. */
 export interface UploadTarget {
   /** Waited for where it is a promise; what it throws ends the upload. The bytes are the target's only until then. */
   write(piece: Uint8Array): void | Promise<void>;
@@ -141,12 +140,12 @@ class UploadingClient implements Deadline {
   expire(): void {
     this.#isRefused = true;
     const message = `No more of the request body arrived within ${this.#options.timeoutMs} ms (timeouts.request_body).`;
-    // What is left of the body would be taken for the next request.
+    // The rest of the body would be read as the next request.
     this.#refuse(new GatewayError(ERRORS.requestTimeout, message, { headers: { Connection: "close" } }));
   }
 }
 
-/** What was read of the form. */
+/** Collects the parts of the form. */
 class UploadForm implements MultipartReceiver {
   readonly fields = new FormFields();
   file: UploadedFile | undefined;

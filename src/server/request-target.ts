@@ -13,7 +13,7 @@ import { answerForUnopenedFile } from "./unopened-file.ts";
 export interface RequestTarget {
   /** The path of the route table that it names; undefined when it names none. */
   readonly route: string | undefined;
-  /** What stands for the parameters of that path, decoded, slashes included for a {name...}. */
+  /** Values of the parameters of that path, decoded, slashes included for a {name...}. */
   readonly parameters: Readonly<Record<string, string>>;
   /** For messages and the log; rewritten by the runtime where `flaw` says that the target is not in order. */
   readonly path: string;
@@ -25,7 +25,7 @@ export type TargetHandler = (request: Request, server: Server, target: RequestTa
 
 const NO_PARAMETERS: RequestTarget["parameters"] = Object.freeze({});
 
-/** What answers at some of the paths. */
+/** Some paths with their handler. */
 export interface Surface {
   /** With {name} and {name...}, see path-pattern.ts. */
   readonly paths: readonly string[];
@@ -119,7 +119,7 @@ export function readUnmatched(url: string, isServed: (path: string) => boolean):
   }
 }
 
-/** Whether a target that is just this path names a path of the table. */
+/** Returns a check: true if a target with exactly this path names a path of the table. */
 export function createServedCheck(paths: readonly string[]): (path: string) => boolean {
   const exact = new Set(paths);
   const patterns = paths.filter((path) => path.includes("{")).map(readPath);

@@ -13,7 +13,7 @@ export interface RouteTable<Entry> {
   readonly paths: readonly string[];
   /** Throws 400 for a target that is not in order, 404, or 405 with Allow. */
   match(method: string, target: RequestTarget): Entry;
-  /** What a target answers by method; empty for one that is not in order or leads nowhere. */
+  /** Entries of a target by method; empty for one that is malformed or leads nowhere. */
   at(target: RequestTarget): ReadonlyMap<string, Entry>;
 }
 

@@ -8,7 +8,7 @@ type Taken =
       ok: true;
       /** As they are printed, in the order of the configuration. */
       addresses: string[];
-      /** Those that the workers open. */
+      /** Addresses that the workers open. */
       shared: string[];
       /** Ports that the kernel has chosen, open here until the workers have opened them. No client knows them yet. */
       held: Server[];
