@@ -20,7 +20,7 @@ interface CollectorParts {
   clock: Clock;
   /** The price of a model on a backend; asked once per pair until `pricesChanged`. */
   priceOf?(model: string, backend: string | undefined): ModelPrices | undefined;
-  /** Most models counted by name. */
+  /** Most models that are counted by name. */
   maxModels?: number;
   maxBackends?: number;
 }
@@ -35,7 +35,7 @@ export interface Row {
 /** Its requests are attempts: each counts at the backend that it was made at. */
 export interface BackendRow extends Row {
   readonly latencies: WindowedLatencies;
-  /** Undefined until it has streamed. */
+  /** Undefined until the backend has streamed an answer. */
   firstTokens: WindowedLatencies | undefined;
 }
 
@@ -107,14 +107,14 @@ export class StatsCollector {
     return Math.floor((this.#clock.tick() - this.#startedMs) / 1000);
   }
 
-  /** Whether requests for this model are counted by its name, now that a backend was or was not asked for it. */
+  /** True if requests for this model are counted by its name; `wasServed`: a backend was asked for it. */
   isCountedByName(model: string, wasServed: boolean): boolean {
     if (this.#models.has(model)) return true;
     const { maxModels = DEFAULT_MAX_MODELS } = this.#parts;
     return wasServed && model.length <= MAX_NAME_LENGTH && this.#models.size < maxModels;
   }
 
-  /** Whether tokens of a model on a backend, both as counted, have a price now. */
+  /** True if tokens of a model on a backend have a price now; takes both names as they are counted. */
   hasPrice(model: string, backend: string): boolean {
     return this.#parts.priceOf?.(model, backend === NONE ? undefined : backend) !== undefined;
   }
@@ -125,7 +125,7 @@ export class StatsCollector {
     return this.#backends.has(backend) || this.#backends.size < maxBackends ? backend : OTHER;
   }
 
-  /** Both names as they are counted. */
+  /** Takes both names as they are counted. */
   handle(model: string, backend: string | undefined): StatsHandle {
     return {
       model: getOrMake(this.#models, model, newRow),
@@ -272,7 +272,7 @@ export class StatsCollector {
     return busiestFirst(rows);
   }
 
-  /** One backend since the last reset. */
+  /** The backend's sums since the last reset. */
   backend(name: string): ModelSums | undefined {
     const row = this.#backends.get(name);
     return row === undefined ? undefined : sumsOf(row, undefined);
@@ -299,7 +299,7 @@ export class StatsCollector {
     return { requests, requestsPerSecond, errorRate: failureShare(sums) };
   }
 
-  /** All but the rows. */
+  /** Leaves out the rows. */
   write(): Pick<WrittenStats, "overall" | "latencies" | "costs"> {
     return { overall: this.#overall.write(), latencies: this.#latencies.write(), costs: [] };
   }

@@ -27,7 +27,7 @@ export const NONE = "(none)";
 
 const HOUR_MS = 3_600_000;
 const DAY_MS = 24 * HOUR_MS;
-/** Whole hours are kept so long, whole days so long; what is older is one sum. */
+/** Hours are kept for the first time, days for the second; older costs are one sum. */
 const HOURS_KEPT_MS = 8 * DAY_MS;
 const DAYS_KEPT_MS = 400 * DAY_MS;
 /** Rows of one stretch of time, and of all. */
@@ -52,7 +52,6 @@ export function addCost(row: CostSums, usage: Usage, cost: number): void {
   row.cost += cost;
 }
 
-/** A stretch of time. */
 class Stretch {
   readonly fromMs: number;
   readonly toMs: number;
@@ -104,7 +103,7 @@ export function addSums(to: CostSums, from: CostSums): void {
 }
 
 export class CostLedger {
-  /** What is older than the days: its time is not known any more. */
+  /** Costs older than the days; their time is no longer known. */
   #older = new Stretch(0, 0);
   /** Days, then hours; the oldest first. */
   #stretches: Stretch[] = [];

@@ -14,14 +14,13 @@ interface FailedAttempt extends Pick<AttemptStep, "backend"> {
   model?: string | undefined;
   /** "status_502", "timeout_first_byte", … */
   failure: string;
-  /** As in AttemptStep. */
+  /** See AttemptStep. */
   detail?: string | undefined;
   durationMs?: number | undefined;
 }
 
 type OfRequest = "id" | "requestId" | "backend" | "endedBy" | "keyId" | "organizationId" | "clientAddress";
 
-/** What is kept of a request that failed. */
 export interface KeptError extends AnsweredError, Pick<RequestRecord, OfRequest> {
   timeMs: number;
   /** Grows from record to record. */

@@ -6,7 +6,7 @@ export interface HealthChange {
   backend: string;
   from: string;
   to: string;
-  /** What the last check found, where it found a fault. */
+  /** The fault that the last check found, if it found one. */
   reason: string | undefined;
 }
 

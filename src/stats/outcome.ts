@@ -18,7 +18,7 @@ export const OUTCOMES = [
   "client_left",
 ] as const satisfies readonly Outcome[];
 
-/** Whether it counts in a share of failures. */
+/** True for an outcome that counts in a share of failures. */
 export function isFailure(outcome: Outcome | undefined): boolean {
   return outcome === "failed" || outcome === "stream_broken";
 }

@@ -24,7 +24,6 @@ export const MAX_LATENCY_MS = 2 ** MAX_EXPONENT;
 const BITS_OF_ONE = 0x3ff00000;
 const MANTISSA_BITS = 20;
 
-/** The middle of a bucket. */
 function middleOf(bucket: number, perOctave: number): number {
   const octave = 2 ** (MIN_EXPONENT + Math.floor(bucket / perOctave));
   return octave * (1 + ((bucket % perOctave) + 0.5) / perOctave);

@@ -8,7 +8,7 @@ import { withoutSecrets } from "./without-secrets.ts";
 /** A backend that could have been chosen, as the strategy saw it. */
 export interface Candidate {
   backend: string;
-  /** What the strategy went by; AttemptStep.scoreMeans says what that is. */
+  /** The value that the strategy compared; AttemptStep.scoreMeans says what it is. */
   score?: number | undefined;
   inFlight?: number | undefined;
   latencyMs?: number | undefined;
@@ -21,7 +21,6 @@ export type StoryStep =
   | AttemptStep
   /** `reason`: "retry", "trial", "first_checks", "model_refresh", "limits". */
   | { kind: "wait"; atMs: number; durationMs: number; reason: string }
-  /** Another model is asked. */
   | { kind: "fallback"; atMs: number; from: string; to: string; reason: string }
   /** Another backend goes on in a stream that broke off. */
   | { kind: "takeover"; atMs: number; from: string; to: string; reason: string }
@@ -37,7 +36,7 @@ export interface AttemptStep {
   atMs: number;
   backend: string;
   model: string;
-  /** Undefined where none was asked. */
+  /** Undefined if no strategy was asked. */
   strategy: string | undefined;
   scoreMeans: string | undefined;
   candidates: readonly Candidate[] | undefined;
@@ -48,7 +47,7 @@ export interface AttemptStep {
   status: number | undefined;
   /** Undefined: it succeeded, or goes on. */
   failure: string | undefined;
-  /** What the backend said, cleaned and cut; where it said nothing, what the gateway says of the failure. */
+  /** The backend's own words, cleaned and cut; without any, the gateway's words for the failure. */
   detail?: string | undefined;
   /** How long the backend asked to be left alone. */
   retryAfterMs?: number;
@@ -63,14 +62,14 @@ type NewStep = StoryStep extends infer Step
     : never
   : never;
 
-/** What the client was answered with. */
+/** The error in the client's answer. */
 export interface AnsweredError {
   type: string;
   code: string | number | null;
   message: string;
 }
 
-/** What a record says besides its steps. */
+/** Every fact of a record but its steps. */
 type Facts = Omit<RequestRecord, Methods | Derived | "weighedBytes">;
 type Methods = "add" | "attempt" | "ended" | "standIn" | "finish" | "settle" | "follow" | "tell" | "outline";
 type Derived =
@@ -98,10 +97,9 @@ const STEP_BYTES = 130;
 const CANDIDATE_BYTES = 80;
 const NAME_BYTES = 8;
 
-/** What is known of the steps of a record that comes without them. */
+/** A summary of the steps of a record that comes without them. */
 interface Outline {
   attempts: number;
-  /** Each of them once. */
   backends: readonly string[];
   wasSent: boolean;
 }
@@ -128,9 +126,8 @@ export class RequestRecord {
   isRead = false;
   /** Its steps are kept, because it can be looked up. */
   isKept = false;
-  /** The caller's key. */
   keyId: string | undefined = undefined;
-  /** As the caller's key names them. */
+  /** The user that the caller's key names. */
   userId: string | undefined = undefined;
   /** The user that the request itself names (`user`, `safety_identifier`, `metadata.user_id`): any text of the client. */
   endUser: string | undefined = undefined;
@@ -160,9 +157,8 @@ export class RequestRecord {
   usage: Usage | undefined = undefined;
   /** Why the model stopped, where the answer was read. */
   finishReason: string | undefined = undefined;
-  /** What the translation to the last backend could not carry. */
+  /** Fields that the translation to the last backend could not carry. */
   dropped: readonly string[] | undefined = undefined;
-  /** What the client was answered with. */
   error: AnsweredError | undefined = undefined;
   /** A backend or the gateway could not, whatever the status says: 404 for a model whose backends are away. */
   isOutage = false;
@@ -188,13 +184,13 @@ export class RequestRecord {
   completionTokens: number | undefined = undefined;
 
   droppedSteps = 0;
-  /** What was counted for it among all that are kept. */
+  /** The bytes that StoryRing has counted for this record. */
   weighedBytes = 0;
   readonly #now: () => number;
   #firstStep: StoryStep | undefined;
-  /** Most requests have one step. */
+  /** Undefined for most requests: they have one step. */
   #furtherSteps: StoryStep[] | undefined;
-  /** In place of the steps. */
+  /** Replaces the steps of an old story. */
   #outline: Outline | undefined;
 
   /** @param startedAtMs - by the clock `now` */
@@ -219,7 +215,7 @@ export class RequestRecord {
     return this.outcome === "refused" && !this.wasSent;
   }
 
-  /** Whether an attempt went so far that a backend got the request. */
+  /** True if an attempt went so far that a backend got the request. */
   get wasSent(): boolean {
     if (this.#outline !== undefined) return this.#outline.wasSent;
     return isSent(this.#firstStep) || this.#furtherSteps?.some(isSent) === true;
@@ -254,7 +250,7 @@ export class RequestRecord {
     return [...backends];
   }
 
-  /** Whether only an outline of its steps is known. */
+  /** True if only an outline of the steps is left. */
   get isOutlined(): boolean {
     return this.#outline !== undefined;
   }
@@ -311,7 +307,7 @@ export class RequestRecord {
     if (!this.isOver) this.answeredBy = model;
   }
 
-  /** An attempt is over. */
+  /** Adds the time of an attempt that has ended. */
   ended(durationMs: number): void {
     if (!this.isOver) this.backendMs = (this.backendMs ?? 0) + durationMs;
   }
@@ -356,7 +352,7 @@ export class RequestRecord {
     this.#furtherSteps = furtherSteps.length === 0 ? undefined : furtherSteps;
   }
 
-  /** For another process. */
+  /** The record for another process. */
   tell(wallOffsetMs: number): ToldRecord {
     const { weighedBytes: _, ...facts } = this;
     return { ...facts, startedAtMs: this.startedAtMs + wallOffsetMs, steps: this.steps };

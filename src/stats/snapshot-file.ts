@@ -97,7 +97,7 @@ export class SnapshotFile {
     await this.save();
   }
 
-  /** Before anything is written. */
+  /** Runs before anything is written. */
   async #setAside(): Promise<void> {
     if (!this.#isUnreadable) return;
     const { log, settings } = this.#parts;
@@ -180,7 +180,7 @@ function codeOf(error: unknown): string | undefined {
   return error instanceof Error ? (error as NodeJS.ErrnoException).code : undefined;
 }
 
-/** What is in the file is not shown. */
+/** Shows nothing of the file's content. */
 function reasonOf(error: unknown): string {
   if (error instanceof z.ZodError) return "not a snapshot of this version";
   return codeOf(error) ?? (error instanceof SyntaxError ? "not JSON" : error instanceof Error ? error.message : "");

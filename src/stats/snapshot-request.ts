@@ -4,7 +4,7 @@
 import { existsSync } from "node:fs";
 import { rm, stat, writeFile } from "node:fs/promises";
 
-/** Behind the name of the snapshot. */
+/** Appended to the name of the snapshot. */
 export const REQUEST_SUFFIX = ".requested";
 
 const LOOK_INTERVAL_MS = 1_000;

@@ -9,7 +9,6 @@ import { StoryRing } from "./story-ring.ts";
 
 interface StoriesParts {
   clock: Clock;
-  /** Most stories that are kept. */
   maxEntries?: number;
   maxBytes?: number;
   /** Gets the end of each request. */
@@ -62,7 +61,7 @@ export class Stories {
     this.#happenings?.requestEnded(record);
   }
 
-  /** What another process tells of a request; `known`: the record that has followed it so far. */
+  /** Takes a request's record from another process; `known`: the record that has followed the request so far. */
   follow(known: RequestRecord | undefined, told: ToldRecord): RequestRecord {
     if (known === undefined) {
       const record = this.revive(told);

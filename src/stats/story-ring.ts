@@ -1,12 +1,11 @@
 // The latest stories, bounded in number and bytes. The steps of old stories are forgotten before the stories are.
 
-/** What the ring has to know of a story. */
+/** The members of a story that the ring reads. */
 interface Kept {
   readonly bytes: number;
-  /** What was counted for it among all that are kept. */
+  /** The bytes that the ring has counted for this story. */
   weighedBytes: number;
   readonly isOver: boolean;
-  /** Forgets the steps. */
   outline(): void;
 }
 

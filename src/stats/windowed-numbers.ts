@@ -4,14 +4,14 @@ import { RING_COUNT, type RingPosition, SLOT_COUNT, type WindowSlot } from "../l
 
 type Numbers = Float64Array | Uint32Array;
 
-/** Whether a slot still means what it meant when it was written. */
+/** True while a slot still holds the numbers of this bucket. */
 export type SlotCheck = (slot: number, bucket: number) => boolean;
 
 export class WindowedNumbers<Block extends Numbers = Numbers> {
   /** Doubles, because a 32-bit count of all time would overflow in a busy year. */
   protected readonly allTime: Float64Array;
   protected readonly values: Block;
-  /** How many numbers a block has. */
+  /** Numbers in a block. */
   readonly #width: number;
   /** The bucket that a slot holds; an older one is forgotten when the slot is written again. */
   readonly #buckets = new Int32Array(SLOT_COUNT);

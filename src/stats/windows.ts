@@ -85,7 +85,7 @@ export class WindowedSums extends WindowedNumbers<Float64Array> {
   }
 }
 
-/** The average stays what it was. */
+/** Keeps the average as it was. */
 function addSucceeded(numbers: number[]): void {
   const [requests = 0, failed = 0, latencyMs = 0] = numbers;
   const succeeded = requests - failed;

@@ -9,7 +9,6 @@ const latencies = z.array(z.array(count).max(10_000)).max(1_000);
 const row = z.strictObject({ name: z.string(), last_used: count, sums });
 const backendRow = row.extend({ latencies: latencies.optional(), first_tokens: latencies.optional() });
 
-/** Whose tokens these are. */
 const costNames = z.strictObject({
   key_id: z.string(),
   user_id: z.string(),
@@ -32,7 +31,7 @@ const costRow = costNames.extend(costSums.shape);
 /** Of files of earlier versions, which knew no times. */
 const earlierCostRow = costRow.omit({ user_id: true, organization_id: true, backend_name: true, cached_tokens: true });
 
-/** What was counted in one stretch of time, in milliseconds since 1970. */
+/** The rows of one stretch of time, in milliseconds since 1970. */
 const writtenCosts = z.strictObject({ from: count, to: count, rows: z.array(costRow).max(2_000) });
 
 export const writtenStats = z.strictObject({
@@ -40,7 +39,7 @@ export const writtenStats = z.strictObject({
   latencies,
   models: z.array(row).max(10_000),
   backends: z.array(backendRow).max(10_000),
-  /** Of earlier versions; empty since. */
+  /** Written by earlier versions; empty since. */
   costs: z.array(earlierCostRow).max(10_000),
   cost_history: z.array(writtenCosts).max(1_000).optional(),
 });
