@@ -43,10 +43,10 @@ interface AskedClient {
 export class RpcConnection {
   readonly outbox: LineOutbox;
   readonly #parts: RpcConnectionParts;
-  /** By the JSON text of their ids. */
+  /** Keys are the JSON text of the request's id. */
   readonly #open = new Map<string, AbortController>();
   readonly #asked = new Map<number, AskedClient>();
-  /** Who waits for the last answer. */
+  /** Resolvers that wait for the last answer. */
   #waiting: (() => void)[] = [];
   #lastId = -1;
   #isClosed = false;

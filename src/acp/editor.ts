@@ -34,7 +34,6 @@ interface EditorParts {
   can: ClientAbilities;
   /** false: the pieces of an answer are sent as one. */
   streams: boolean;
-  /** A call has come to its end. */
   callEnded(call: ToolCallView): void;
   /** An update, or what it carries, could not be sent: it is larger than clients take, or no JSON. */
   leftOut(type: string): void;

@@ -27,7 +27,7 @@ interface BridgeMethodsParts {
 }
 
 export function mcpMethods({ parts, workings, connection, sessions }: BridgeMethodsParts): BridgeMethods {
-  /** Made when it is first asked for. */
+  /** Made at its first use. */
   let bridge: Promise<McpBridge> | undefined;
 
   async function fromServer(connectionId: string, message: object): Promise<void> {

@@ -14,7 +14,7 @@ const NOTIFICATIONS: ReadonlySet<string> = new Set(["session/cancel", "mcp/messa
 
 interface Dispatch {
   handle: RpcHandler;
-  /** What the client has said of itself. */
+  /** The abilities that the client has declared. */
   abilities(): ClientAbilities;
 }
 

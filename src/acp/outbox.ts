@@ -40,7 +40,7 @@ export class LineOutbox {
     return this.#bytes > CHOKED_BYTES;
   }
 
-  /** Bytes that wait. */
+  /** Bytes that wait to be sent. */
   get size(): number {
     return this.#bytes;
   }

@@ -7,7 +7,7 @@ import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { McpServerSpec } from "../mcp/servers.ts";
 
-/** What the section acp says, read whenever it matters, so that changes count from the next use on. */
+/** The section acp, read at each use, so that a change counts from the next use on. */
 export interface AcpOptions {
   maxConcurrent: number;
   idleTimeoutMs: number;
@@ -17,7 +17,7 @@ export interface AcpOptions {
   permission(kind: ToolKind): Permission;
   mcp: {
     maxConnections: number;
-    /** Of mcp/connect; empty: all. */
+    /** Servers that mcp/connect may name; empty: all. */
     allowedServers: readonly string[];
     spawnTimeoutMs: number;
     /** By id: for mcp/connect, and opened for every session. */
@@ -25,7 +25,6 @@ export interface AcpOptions {
   };
 }
 
-/** A model that a session may use. */
 export interface OfferedModel {
   id: string;
   name: string;
@@ -44,7 +43,7 @@ export interface AcpModels extends ModelAccess {
   offered(signal: AbortSignal): Promise<readonly OfferedModel[]>;
 }
 
-/** What is shown of a session across processes (GET /admin/acp/sessions). No text of the conversation. */
+/** The row of a session in GET /admin/acp/sessions. It holds no text of the conversation. */
 export interface SessionRecord {
   sessionId: string;
   /** ISO 8601. */

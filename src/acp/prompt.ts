@@ -32,7 +32,7 @@ export interface PromptParts {
   abilities(): ClientAbilities;
 }
 
-/** What a prompt asks for, for itself alone. */
+/** A prompt, and the settings that it gives for itself alone. */
 interface Wish {
   prompt: ContentPart[];
   model: string | undefined;
@@ -111,7 +111,7 @@ async function answerPrompt(
   }
 }
 
-/** What must be there before a model is asked. */
+/** Titles the session, and waits for its model and its servers before a model is asked. */
 async function prepare(
   { parts, sessions, connection }: PromptParts,
   session: Session,

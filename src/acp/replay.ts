@@ -75,7 +75,7 @@ function resultContent(result: ToolResultPart | undefined): ToolContent[] {
   );
 }
 
-/** Undefined for what was not shown. */
+/** Undefined for a part that was not shown. */
 function blockOf(part: Exclude<ContentPart, { type: "tool-call" | "reasoning" }>): JsonObject | undefined {
   switch (part.type) {
     case "text":

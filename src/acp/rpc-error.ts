@@ -47,7 +47,7 @@ export function sessionBusy(sessionId: string): RpcError {
   return new RpcError(RPC.invalidRequest, message, { reason: "session_busy", sessionId });
 }
 
-/** What a client sends may be as long as a line; an answer does not repeat all of it. */
+/** A client's text may be as long as a line; an answer repeats only its beginning. */
 export function shortened(text: string, maxLength = 100): string {
   return text.length <= maxLength ? text : `${text.slice(0, maxLength).toWellFormed()}...`;
 }

@@ -14,7 +14,7 @@ export type RunningSession = SessionRecord & { pid: number };
 interface SessionTelling {
   /** Replaces what was written before. Never waits, never throws. */
   tell(sessions: readonly SessionRecord[]): void;
-  /** Nothing of this process stays. */
+  /** Removes all that this process has written. */
   stop(): Promise<void>;
 }
 
@@ -161,7 +161,7 @@ function isAlive(told: { pid: number; place: string | null; began: string | null
   return beginOf(told.pid) === told.began;
 }
 
-/** What the numbers of processes are counted in: this boot of the machine, and the container. Undefined: not Linux. */
+/** Identifies the boot of the machine and the container in which process ids count. Undefined where this is not Linux. */
 function placeOfPids(): string | undefined {
   try {
     const boot = readFileSync("/proc/sys/kernel/random/boot_id", "utf8").trim();
@@ -183,7 +183,7 @@ function beginOf(pid: number): string | undefined {
   }
 }
 
-/** What cannot be removed is not reported: its process is gone, and it says nothing wrong. */
+/** A file that cannot be removed is not reported: its process is gone, so the file says nothing wrong. */
 function remove(path: string): void {
   try {
     rmSync(path, { force: true });

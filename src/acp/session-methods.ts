@@ -118,7 +118,7 @@ function directoriesIn(params: JsonObject): string[] {
   throw invalidParams(`additionalDirectories may have ${MAX_DIRECTORIES_BYTES} bytes together.`);
 }
 
-/** Undefined: none is named. */
+/** Undefined if the parameters name no mode. */
 function modeIn(params: JsonObject): Mode | undefined {
   const name = firstGiven(params, ["modeId", "mode"]);
   const mode = name && optionalText(params, name);

@@ -11,14 +11,13 @@ import type { OfferedModel, SessionRecord as SessionSummary } from "./parts.ts";
 import type { CallNote, SessionLog, SessionRecord, StoredSession } from "./storage/store.ts";
 import { encodeConfigOptions, encodeModes } from "./wire/config-options.ts";
 
-/** What waits to be said with the next prompt. */
+/** Notices that wait for the next prompt. */
 const MAX_NOTICES = 16;
 
 /** Calls whose looks are remembered for a replay. */
 const MAX_CALL_NOTES = 5_000;
 
 interface RunningTurn {
-  /** Cancels it. */
   readonly controller: AbortController;
   /** Resolves when its prompt is answered. */
   readonly ended: Promise<void>;
@@ -46,7 +45,7 @@ export class Session {
   readonly calls: Map<string, CallNote>;
   readonly remembered: Remembered = rememberedAnswers();
   readonly measure: ContextMeasure = { ratio: 1 };
-  /** As it was offered last. */
+  /** The models as they were offered last. */
   offered: readonly OfferedModel[];
   /** Undefined: it has none. Never rejects. */
   servers: Promise<McpServers | undefined> | undefined;
@@ -141,7 +140,7 @@ export class Session {
     return { ...this.fields(), modes: encodeModes(this.mode), configOptions: this.configOptions() };
   }
 
-  /** Lets go of what is on the disk. */
+  /** Closes the log, so that another process may open the session. */
   release(): void {
     this.#parts.log.close();
   }

@@ -190,7 +190,7 @@ export class Sessions {
     this.#parts.sessionsChanged([]);
   }
 
-  /** It is in use. */
+  /** Notes that the session is in use. */
   touch(session: Session): void {
     session.lastUsedMs = this.#parts.clock.now();
   }

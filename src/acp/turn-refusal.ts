@@ -4,7 +4,7 @@ import { compact } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
 import { RPC, RpcError } from "./rpc-error.ts";
 
-/** What GatewayError and the failures of turns have in common. */
+/** The members that GatewayError and the failures of turns share. */
 interface RefusalWords extends Error {
   status: number;
   type: string;

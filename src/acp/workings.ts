@@ -3,7 +3,7 @@
 import type { TurnEnd, TurnParts } from "../agent/agent.ts";
 import type { McpBridge, McpBridgeParts, OpenMcpServers } from "../mcp/servers.ts";
 
-/** What is left out is the real one; tests give their own. */
+/** Tests give their own; the defaults are the real ones. */
 export interface AcpWorkings {
   runTurn?(parts: TurnParts): Promise<TurnEnd>;
   openMcpServers?: OpenMcpServers;

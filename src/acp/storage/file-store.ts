@@ -97,7 +97,7 @@ export function fileStore(folder: string, log: Logger, limits: StoreLimits = LIM
   };
 }
 
-/** The lock goes with the log. */
+/** Gives the lock back when the log is closed, or cannot be opened. */
 function held(giveBack: () => void, open: () => SessionLog): SessionLog {
   let log: SessionLog;
   try {

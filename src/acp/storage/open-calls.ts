@@ -3,7 +3,7 @@
 
 import type { Message, ToolCallPart } from "../../generation/content.ts";
 
-/** What the model gets in place of the result. How far the call has come is not known. */
+/** Replaces the result for the model: how far the call has come is not known. */
 const LOST = "The agent ended before the result of this call was written down; the call may have been carried out.";
 
 /** Each call has a result right behind it. The results of a message stand in one line of the file: all are there, or none. */

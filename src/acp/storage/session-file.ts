@@ -21,7 +21,7 @@ const PIECE_BYTES = 1024 * 1024;
 
 const encoder = new TextEncoder();
 
-/** What stands in the file cannot be read. */
+/** The content of the file cannot be read. */
 export class DamagedFile extends Error {
   override readonly name = "DamagedFile";
 }

@@ -33,11 +33,11 @@ export interface CallNote {
 
 export interface StoredSession extends SessionHead, StoredChoices {
   history: Message[];
-  /** By the ids of their calls. */
+  /** Keys are the ids of the calls. */
   calls: Map<string, CallNote>;
 }
 
-/** What is written down of a session, in the order in which it happens. */
+/** The records of a session, in the order in which they happen. */
 export type SessionRecord =
   | { type: "message"; at: string; message: Message }
   | ({ type: "choices"; at: string } & Partial<StoredChoices>)
@@ -49,7 +49,7 @@ export type SessionRecord =
 export interface SessionLog {
   /** Written when it returns. Throws the file system's error; then nothing of the record is there. */
   append(record: SessionRecord): void;
-  /** All that is written so far. */
+  /** Bytes written so far. */
   readonly sizeBytes: number;
   /** Lets the session go: another process may open it. */
   close(): void;

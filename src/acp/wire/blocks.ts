@@ -20,7 +20,7 @@ const DECODERS: Readonly<Record<string, Decode>> = {
   },
 };
 
-/** What a block without a type is, by the first of these that it has. */
+/** The first of these members that a block without a type has gives its type. */
 const KEYS: readonly (readonly [string, string])[] = [
   ["text", "text"],
   ["data", "image"],
@@ -91,7 +91,7 @@ function linkOf(block: JsonObject, field: string): ContentPart {
   return { type: "text", text };
 }
 
-/** What an editor has put into the prompt itself: a file's text, or its bytes. */
+/** Content that the editor itself has put into the prompt: a file's text or bytes. */
 function embedded(resource: JsonObject, field: string): ContentPart {
   const uri = requiredText(resource, "uri", `${field}.uri`);
   const text = optionalText(resource, "text", `${field}.text`);

@@ -7,7 +7,7 @@ import { AGENT_CAPABILITIES } from "../capabilities.ts";
 import { optionalObject } from "../params.ts";
 
 export interface ClientAbilities extends EditorAbilities {
-  /** Updates of the kind "notice". */
+  /** The client knows updates of the kind "notice". */
   notices: boolean;
 }
 

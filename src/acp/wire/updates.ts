@@ -98,7 +98,7 @@ function encodeToolContent(content: ToolContent): JsonObject {
   }
 }
 
-/** Both protocols' names at once. */
+/** Uses the names of both protocols. */
 function encodeLocation({ path, line }: ToolLocation): JsonObject {
   return compact({ path, line, uri: Bun.pathToFileURL(path).href, startLine: line });
 }
