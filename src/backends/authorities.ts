@@ -11,7 +11,7 @@ interface Authorities {
   texts: Map<string, string>;
   /** Absolute paths of the files, with the hashes of what was read. */
   hashes: Map<string, string>;
-  /** Each names the key at fault. */
+  /** Each problem names its key. */
   problems: Problem[];
 }
 
@@ -22,7 +22,7 @@ export async function loadAuthorities(
 ): Promise<Authorities> {
   const found: Authorities = { texts: new Map(), hashes: new Map(), problems: [] };
 
-  /** What is wrong with it; undefined when it is good. */
+  /** Returns the problem of the certificate; undefined for a good one. */
   async function load(ca: string): Promise<string | undefined> {
     if (isPem(ca)) return pemProblem(ca);
     const path = resolvePath(ca, baseDir, home);

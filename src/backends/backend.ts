@@ -25,7 +25,7 @@ export interface Backend {
   settings: BackendSettings;
 }
 
-/** Something in flight at a backend. */
+/** A request in flight at a backend. */
 export interface Running {
   /** Where it stands in the list of its backend, which alone writes it. */
   place: number;
@@ -33,10 +33,10 @@ export interface Running {
   cut(): void;
 }
 
-/** What a backend counts as that has not answered yet, in milliseconds to the first byte. */
+/** Assumed for a backend that has not answered yet, in milliseconds to the first byte. */
 export const UNKNOWN_LATENCY_MS = 1_000;
 
-/** What the data plane writes of one backend, and everyone may read. */
+/** Counters of one backend: written by the data plane, read anywhere. */
 export interface BackendCounters {
   inFlight: number;
   /** Those of other processes of this gateway, as they were a moment ago; 0 where there are none. */
@@ -99,7 +99,7 @@ function ownHeadersOf({ headers }: BackendSettings): Backend["ownHeaders"] {
   return own.length === 0 ? undefined : Object.fromEntries(own);
 }
 
-/** Can be logged and shown. */
+/** The URL without secrets, for logs and views. */
 export function displayUrl(backend: Backend): string {
   if (backend.socketPath !== undefined) return `unix:${backend.socketPath}`;
   return withoutCredentials(backend.rootUrl);
@@ -167,12 +167,11 @@ export function newCounters(): BackendCounters {
   };
 }
 
-/** What a backend has to do for this gateway. */
+/** Requests of this gateway in flight at the backend. */
 export function openRequests({ inFlight, inFlightElsewhere }: BackendCounters): number {
   return inFlight + inFlightElsewhere;
 }
 
-/** One more request is in flight. */
 export function beginRunning(counters: BackendCounters, entry: Running): void {
   counters.inFlight++;
   entry.place = counters.running.push(entry) - 1;

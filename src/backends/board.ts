@@ -11,7 +11,7 @@ export interface BackendEntry {
   /** A generic backend whose engine was recognised carries the kind that was found. */
   backend: Backend;
   health: HealthState;
-  /** Whether requests may be sent: enabled, not draining, and ready (or health checks are off). */
+  /** True if requests may be sent: enabled, not draining, and ready (or health checks are off). */
   available: boolean;
   /** Undefined: nothing is known of its models but their names. */
   offer?: Offer | undefined;
@@ -32,7 +32,7 @@ export interface BackendBoard {
   models(): Iterable<string>;
 }
 
-/** Whether a backend that can take requests for the model has the operation itself. */
+/** True if an available backend that serves the model has the operation itself. */
 export function hasNative(board: Pick<BackendBoard, "candidates">, model: string, operation: Operation): boolean {
   return board.candidates(model).some(({ backend }) => backend.paths[operation] !== undefined);
 }

@@ -66,7 +66,7 @@ const FAILURES: Readonly<Record<string, string>> = {
 
 export const CERTIFICATE_CODE = /CERT|SELF_SIGNED|ISSUER|ALTNAME|SIGNATURE/;
 
-/** What went wrong, in words. Only codes are used: the runtime's messages may quote addresses and header values. */
+/** Describes the failure. It uses codes only: the runtime's messages may quote addresses and header values. */
 export function failureText(error: unknown): string {
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== "string") return "the request could not be sent";
@@ -76,7 +76,7 @@ export function failureText(error: unknown): string {
   return `the request failed (${code})`;
 }
 
-/** What a status that no rule accepts most likely means. */
+/** Describes a status that no rule accepts, with its most likely reason. */
 export function statusText(backend: Backend, status: number): string {
   if (status === 401 || status === 403) {
     const hint = backend.apiKey === undefined ? "it wants an api_key, none is configured" : "the api_key is refused";
@@ -103,7 +103,6 @@ export function createPacer(limit = 64, spacingMs = 50) {
   }
 
   return {
-    /** Resolves when the work may begin. */
     enter(): Promise<void> {
       if (closed) return Promise.resolve();
       if (started < limit) {

@@ -8,7 +8,7 @@ import { type BackendKindName, UNKNOWN_KIND } from "../names.ts";
 import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT } from "../protocols/chat/quirks.ts";
 import type { Dialect } from "../protocols/protocol.ts";
 
-/** What a backend can be asked to do; each has an endpoint of its own. Those that generate have the name of their format. */
+/** An operation of backends; each has an endpoint of its own. Those that generate have the name of their format. */
 export type Operation =
   | ProtocolName
   | "count-tokens"
@@ -47,7 +47,7 @@ export function formatOf(operation: Operation): ProtocolName | undefined {
   return FORMATS.has(operation) ? FORMATS.get(operation) : operation;
 }
 
-/** Whether the answer is made of pictures, which take their time. */
+/** True if the answer consists of pictures, which take time to draw. */
 export function drawsPictures(operation: Operation): boolean {
   return FORMATS.get(operation) === "images";
 }
@@ -80,7 +80,7 @@ export function servedBy(paths: OperationPaths, operation: Operation): Operation
   return standIns.find((standIn) => paths[standIn] !== undefined);
 }
 
-/** Whether a backend can be talked with, in whichever format. */
+/** True if a backend has a format for conversations. */
 export function converses(backend: { paths: OperationPaths }): boolean {
   return conversationFormat(backend) !== undefined;
 }
@@ -91,7 +91,9 @@ export function conversationFormat({ paths }: { paths: OperationPaths }): Protoc
   return operation && formatOf(operation);
 }
 
-/** Whether a backend may hold a file of which only the id is named: ids are known in the format of its own API alone. */
+/**
+ * True if a backend may hold a file that is named by its id alone: such ids mean something only in the format of its own API.
+ */
 export function mayHoldFiles(
   { kind, paths }: { kind: BackendKind; paths: OperationPaths },
   operation: Operation,
@@ -112,8 +114,8 @@ export const PROTOCOL_PATHS = {
 } as const satisfies Record<string, OperationPaths>;
 
 /**
- * What this engine answers, and only when it has a model to offer: a list that has an entry with the member, a text.
- * Any server may sit on a port, so a port alone proves nothing.
+ * The answer by which an engine is recognised, once it has a model to offer: a list with an entry that has the member as a
+ * text. Any server may listen on a port, so a port alone proves nothing.
  */
 export interface EngineSign {
   path: string;
@@ -162,7 +164,7 @@ export interface ModelList {
   path: string;
   /** Asked when the path answers 404. */
   otherPath?: string;
-  /** Of lists in pages. */
+  /** For lists in pages. */
   pages?: ModelPages;
 }
 
@@ -196,7 +198,7 @@ export interface BackendKind extends Dialect {
   environment?: { keys: readonly string[]; url?: string };
   /** Of an engine whose list of models names no owner that is its own; one of them is enough. */
   localSigns?: readonly EngineSign[];
-  /** What its header Server says, also while it loads its model. */
+  /** Its header `Server`, which it sends also while it loads its model. */
   serverSign?: string;
   probe: ProbeDefinition;
   /** Its name in the conventions of OpenTelemetry for generative AI; undefined: they have none, and that of the kind stands. */
@@ -318,7 +320,7 @@ function openAiStyle(name: BackendKindName, more: Partial<BackendKind> & Pick<Ba
   };
 }
 
-/** What discovery finds becomes backends in this order. */
+/** Discovery adds the backends that it finds in this order. */
 export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   openai: openAiStyle("openai", {
     defaultUrl: "https://api.openai.com",
@@ -401,7 +403,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     inlines: "translated",
     searches: "everywhere",
   },
-  // Whether a last message of the assistant is continued depends on the template; nothing is documented (as of LM Studio).
+  // Neither Ollama nor LM Studio documents whether it continues a last message of the assistant: it depends on the template.
   ollama: openAiStyle("ollama", {
     defaultUrl: "http://127.0.0.1:11434",
     probe: probe("/api/tags", ["/"]),
@@ -486,7 +488,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   }),
 };
 
-/** What a generic backend is when its list says that it is SGLang, which has no type of its own. */
+/** The kind of a generic backend whose list says that it is SGLang, which has no type of its own. */
 export const SGLANG: BackendKind = {
   ...BACKEND_KINDS[UNKNOWN_KIND],
   ownerSign: "sglang",

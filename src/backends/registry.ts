@@ -10,7 +10,7 @@ import type { BackendKind } from "./kinds.ts";
 
 export type BackendRegistry = ReturnType<typeof createRegistry>;
 
-/** What a new list means for those who keep something per name. */
+/** The difference between two lists of backends, for owners of something per name. */
 export interface BackendChanges {
   /** Names whose backend is gone; where the name went on to another server, it is among the added ones too. */
   removed: string[];
@@ -69,7 +69,7 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
     if (backend.apiKey !== apiKey) slot.counters.credentialError = undefined;
     if (enabled && !backend.enabled) drains.begin(backend, slot.counters);
     if (!enabled && backend.enabled) drains.end(slot.counters);
-    // What was recognised stays. A disabled backend is not checked, so its health is unknown.
+    // The recognised kind stays. A disabled backend is not checked, so its health is unknown.
     change(slot, { backend: { ...backend, kind }, health: backend.enabled ? slot.health : "unknown" });
   }
 
@@ -116,7 +116,7 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
       }
       return board;
     },
-    /** What its models take, as far as it is known. */
+    /** Sets the intakes of the backend's models, as far as they are known. */
     setIntakes(name: string, intakes: Intakes): void {
       const slot = slotOf(name);
       if (Bun.deepEquals(slot.intakes, intakes)) return;
@@ -220,7 +220,7 @@ export function requestNames({ kind }: Pick<Backend, "kind">, models: readonly s
     if (!hasTag) names.set(model + tag, model);
     else if (model.endsWith(tag)) names.set(model.slice(0, -tag.length), model);
   }
-  // What a backend lists in so many words is meant by them.
+  // Names that the backend lists itself win over spellings derived from others.
   for (const model of models) names.set(model, model);
   return names;
 }

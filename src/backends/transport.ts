@@ -3,7 +3,7 @@
 
 import type { Backend } from "./backend.ts";
 
-/** What a request to a backend consists of; headers are complete, credentials included, their names in lower case. */
+/** A request to a backend: headers are complete, credentials included, with names in lower case. */
 export interface TransportRequest {
   method: string;
   headers: Readonly<Record<string, string>>;
@@ -13,7 +13,7 @@ export interface TransportRequest {
 /** Begins a call; it never throws. Redirects are answers, never followed, because credentials would follow with them. */
 export type Transport = (backend: Backend, pathAndQuery: string, request: TransportRequest) => BackendCall;
 
-/** A request under way. */
+/** A request under way to a backend. */
 export interface BackendCall {
   /** Once the head of the answer is there. Rejects with an Error whose `code` says why there is none. */
   readonly answer: Promise<BackendAnswer>;
@@ -22,7 +22,7 @@ export interface BackendCall {
    * to call at any time, also from within a receiver.
    */
   abort(): void;
-  /** Whether a connection stands or can be made within the time. Asked only when an answer is late. */
+  /** True if a connection is open or can be made within this time. Used only when an answer is late. */
   connects(withinMs: number): Promise<boolean>;
 }
 
@@ -44,11 +44,10 @@ export interface BackendAnswer {
 
 /** Gets `received` any number of times, and then either of the others once. None of them may throw. */
 export interface BodyReceiver {
-  /** The memory is the receiver's own. */
+  /** The receiver owns the memory of the piece. */
   received(piece: Uint8Array): void;
   /** The body is complete, as its head has announced it. */
   ended(): void;
-  /** The body broke off. */
   failed(error: unknown): void;
 }
 

@@ -64,7 +64,7 @@ class WholeBody implements BodyReceiver {
     this.ended();
   }
 
-  /** To be asked when it is over. */
+  /** Only valid once the body is over. */
   result(): Uint8Array | undefined {
     if (this.#failure !== undefined) throw this.#failure;
     if (this.#bytes > this.#maxBytes) return undefined;
