@@ -5,7 +5,7 @@ import { type Linked, RecencyList } from "./recency-list.ts";
 
 interface BoundedMapOptions {
   maxEntries: number;
-  /** Sum of the sizes given to set(). */
+  /** The sum of the sizes given to set(). */
   maxBytes: number;
   /** An entry is forgotten this long after it was set. */
   ttlMs: number;

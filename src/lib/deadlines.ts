@@ -21,8 +21,8 @@ export interface Deadlines {
 export const DEADLINE_RESOLUTION_MS = 25;
 
 /**
- * What a process that was kept busy for so long has written meanwhile leaves only now: no answer can have come. So nothing
- * expires by the first look behind such a time.
+ * A process that was busy for this long sends what it wrote meanwhile only now, so no answer can have come. Nothing expires at
+ * the first look after such a time.
  */
 const BUSY_MS = 4 * DEADLINE_RESOLUTION_MS;
 

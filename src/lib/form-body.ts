@@ -19,7 +19,6 @@ interface FormPart extends PartHead {
   contentEnd: number;
 }
 
-/** The form as the client sent it. */
 interface SentForm {
   bytes: Uint8Array;
   boundary: string;
@@ -168,7 +167,7 @@ function written(sent: SentForm, changes: JsonObject, boundary: string): Uint8Ar
   return Buffer.concat(pieces);
 }
 
-/** What stands between a boundary and a text, escaped as readers of forms expect it. */
+/** The header lines of a text part, escaped as readers of forms expect it. */
 function headOf(name: string): Uint8Array {
   const escaped = name.replaceAll("\\", "\\\\").replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A");
   return encoder.encode(`\r\nContent-Disposition: form-data; name="${escaped}"\r\n\r\n`);

@@ -31,7 +31,7 @@ export function withMembers(bytes: Uint8Array, changes: Readonly<Record<string, 
   const kept = members.filter(({ key }) => !(Object.hasOwn(changes, key) && changes[key] === undefined));
   const missing = new Set(Object.keys(changes).filter((key) => changes[key] !== undefined));
   const pieces: Uint8Array[] = [];
-  // What stands between the members is kept too, unless one of them goes.
+  // The bytes between the members are kept too, unless a member goes.
   const isComplete = kept.length === members.length;
   let copied = 0;
   if (!isComplete) pieces.push(encoder.encode("{"));

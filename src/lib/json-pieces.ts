@@ -16,7 +16,7 @@ const CLOSE_BRACE = 125;
 export interface Pieces {
   /** At least 16. What is parsed in one go is hardly longer. */
   pieceBytes: number;
-  /** Lets others go on. */
+  /** Gives other work its turn. */
   pause(): Promise<void>;
 }
 
@@ -99,7 +99,7 @@ class PieceParser {
     throw new SyntaxError("Expected an object or a list");
   }
 
-  /** Whether a container that ends here holds more than a piece of unread text, other than blanks. */
+  /** True if a container that ends here has more unread text than a piece, other than blanks. */
   #isLong({ start }: JsonFrame, end: number): boolean {
     return end - start > this.#pieceBytes && !isBlank(this.#bytes, start, end);
   }
@@ -200,7 +200,7 @@ class PieceParser {
   }
 }
 
-/** How many entries the text had. */
+/** Returns the number of entries that the text had. */
 function addTo(container: Container, text: string): number {
   if (Array.isArray(container)) {
     const elements = JSON.parse(`[${text}]`) as unknown[];

@@ -27,7 +27,7 @@ export function objectNearEnd(json: Uint8Array, name: string): unknown {
   const start = nextMark(tail, colon + 1);
   if (tail[colon] !== COLON || tail[start] !== OPEN_BRACE) return undefined;
   const end = endOfContainer(tail, start);
-  // Whatever it is a member of is closed by the last byte: that is the outermost object.
+  // The member belongs to the outermost object if the last byte closes its container.
   const isOutermost = end > 0 && endOfContainer(tail, end, 1) === lastMark(tail, tail.length - 1) + 1;
   if (!isOutermost) return undefined;
   try {

@@ -3,7 +3,7 @@
 const LINE_FEED = 10;
 const CARRIAGE_RETURN = 13;
 
-/** What is kept between two lines; a longer line's memory is let go with it. */
+/** Memory that stays between two lines; that of a longer line is freed with it. */
 const KEPT_BYTES = 64 * 1024;
 
 /** A line without its end, valid until the next one is asked for; "too-long" stands for one that was skipped. */
@@ -35,7 +35,7 @@ export class LineReader {
     }
   }
 
-  /** What stood behind the last line feed: a client that ends without one may have said something all the same. */
+  /** The bytes behind the last line feed: a client may end without one. */
   end(): Uint8Array | undefined {
     const line = this.#finish(new Uint8Array(0));
     return line === "too-long" ? undefined : line;

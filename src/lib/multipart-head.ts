@@ -23,7 +23,7 @@ const ONE_BYTE_ENCODINGS: readonly string[] = ["7bit", "8bit", "binary"];
 
 const strictDecoder = new TextDecoder("utf-8", { fatal: true });
 
-/** What it returns instead of a boundary is not thrown: a caller may not want a form at all. */
+/** Returns a fault instead of throwing it: a caller may not need a form at all. */
 export function boundaryOf(contentType: string | null): string | MultipartFault {
   const [type = ""] = contentType?.split(";", 1) ?? [];
   if (type.trim().toLowerCase() !== "multipart/form-data") {
@@ -79,7 +79,7 @@ function headersOf(bytes: Uint8Array): ReadonlyMap<string, string> {
     if (key === "" || CONTROL.test(value)) {
       throw new MultipartFault("headBroken", "A part of the form has a line among its headers that is none.");
     }
-    // Who reads the first of two and who reads the last would see two forms.
+    // A reader that takes the first of two and one that takes the last would see different forms.
     if (headers.has(key)) throw broken(shown(name));
     headers.set(key, value.trim());
   }

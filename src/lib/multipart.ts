@@ -4,7 +4,7 @@
 import { MultipartFault } from "./multipart-fault.ts";
 import { type PartHead, readPartHead } from "./multipart-head.ts";
 
-/** What is reported of a form, in its order. Offsets count from the first byte of the body. */
+/** Receives the parts of a form, in its order. Offsets count from the first byte of the body. */
 export interface MultipartReceiver {
   part(head: PartHead, place: PartPlace): void;
   /** Views of the pushed bytes, never empty, as many as there are. */
@@ -79,7 +79,7 @@ export class MultipartReader {
   #isInPart = false;
   /** Two bytes of what is outside are the CRLF that was never there. */
   #outsideBytes = -2;
-  /** All that was pushed before. */
+  /** The number of bytes pushed before. */
   #base = 0;
   #closedAt: number | undefined;
 
@@ -101,7 +101,7 @@ export class MultipartReader {
     this.#base += bytes.length;
   }
 
-  /** The body is over. */
+  /** Reports the end of the body. */
   end(): void {
     const { dashes, paddingBehindDashes, carriageReturnBehindDashes } = PHASE;
     const isLastLine =
@@ -279,7 +279,7 @@ export class MultipartReader {
   }
 }
 
-/** Whether a line that goes on like this is certainly no boundary line. */
+/** True if a line that goes on like this cannot be a boundary line. */
 function isOnlyData(bytes: Uint8Array, start: number): boolean {
   let phase: Phase = PHASE.boundary;
   for (let at = start; at < bytes.length && phase < PHASE.part; at++) {
@@ -313,7 +313,7 @@ function inPadding(byte: number, padding: Phase, carriageReturn: Phase): Phase {
   return byte === CR ? carriageReturn : PHASE.data;
 }
 
-/** Whether the bytes from `at` on are the beginning of the whole. */
+/** True if the bytes from `at` on are the beginning of `whole`. */
 function startsWith(whole: Uint8Array, bytes: Uint8Array, at: number): boolean {
   for (let index = at; index < bytes.length; index++) {
     if (bytes[index] !== whole[index - at]) return false;

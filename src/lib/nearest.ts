@@ -1,6 +1,6 @@
 // "Did you mean": the known word nearest to a mistyped one.
 
-/** What is longer is no slip of the fingers; it bounds the work on what a client sends. */
+/** A longer word is no typing mistake; the limit bounds the work on a client's text. */
 const MAX_LENGTH = 128;
 const MAX_CANDIDATES = 5_000;
 

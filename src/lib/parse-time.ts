@@ -1,6 +1,6 @@
 // A moment as people and programs write it in a query parameter.
 
-/** What JavaScript can express as a date. */
+/** The largest time that a Date can hold. */
 const MAX_TIME_MS = 8.64e15;
 
 const RFC_3339 = /^\d{4}-\d{2}-\d{2}[Tt ]\d{2}:\d{2}:\d{2}(\.\d+)?([Zz]|[+-]\d{2}:\d{2})$/;
@@ -9,7 +9,7 @@ const DATE = /^(\d{4})-(\d{2})-(\d{2})$/;
 
 export const TIME_FORMS = "Unix milliseconds, a date such as 2026-01-31, or RFC 3339 such as 2026-01-31T12:00:00Z";
 
-/** The forms, for JSON Schema. */
+/** The accepted forms, for JSON Schema. */
 export const TIME_PATTERN =
   "^(-?\\d{1,15}|\\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\\d|3[01])([Tt ]([01]\\d|2[0-3]):[0-5]\\d:[0-5]\\d(\\.\\d{1,9})?([Zz]|[+-]([01]\\d|2[0-3]):[0-5]\\d))?)$";
 

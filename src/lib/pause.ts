@@ -5,7 +5,7 @@ import { backoffDelayMs } from "./backoff.ts";
 
 const POLICY = { baseDelayMs: 1_000, maxDelayMs: 30_000, multiplier: 2, jitter: true };
 
-/** Whether to ask: as usual, to try whether it works again, or not at all. */
+/** How to use the server: as usual, for one trial whether it works again, or not at all. */
 type Leave = "usual" | "trial" | "none";
 
 export class Pause {
@@ -25,7 +25,7 @@ export class Pause {
     return this.#failures === 0;
   }
 
-  /** When a trial may be made. */
+  /** The time from which a trial may be made. */
   get endsMs(): number {
     return this.#endsMs;
   }

@@ -1,6 +1,6 @@
 // Forward proxies of the environment (HTTP_PROXY and the like), which fetch honours by itself.
 
-/** Whether requests to some hosts may go through one. */
+/** True if the environment names a proxy for some requests. */
 export function hasForwardProxy(env: Record<string, string | undefined>): boolean {
   return ["HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"].some((name) => env[name]);
 }

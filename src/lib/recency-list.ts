@@ -23,7 +23,7 @@ export class RecencyList<Node extends Partial<Linked<Node>>> {
     return this.#oldest;
   }
 
-  /** Whether a node that is in no other list is in this one. */
+  /** True if a node that is in no other list is in this one. */
   has(node: Node): boolean {
     return node.older !== undefined || node.newer !== undefined || node === this.#oldest;
   }
@@ -45,7 +45,7 @@ export class RecencyList<Node extends Partial<Linked<Node>>> {
     this.add(node);
   }
 
-  /** Takes out a node of this list. */
+  /** The node must be in this list. */
   remove(node: Node): void {
     const { older, newer } = node;
     if (older === undefined) this.#oldest = newer;

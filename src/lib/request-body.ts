@@ -3,7 +3,7 @@
 import type { JsonObject } from "./json.ts";
 import { withMembers } from "./json-members.ts";
 
-/** What smaller bodies say is not worth the work of parsing it again. */
+/** The parsed value of a smaller body is kept: parsing it again would cost more than its memory. */
 const MAX_KEPT_BYTES = 64 * 1024;
 
 const decoder = new TextDecoder();
@@ -11,7 +11,7 @@ const encoder = new TextEncoder();
 
 /** Bytes and what they say are one thing, whatever they are written in. */
 export interface RequestBody {
-  /** What it says: the members of an object, or the fields of a form that are texts. */
+  /** The members of an object, or the text fields of a form. */
   readonly value: JsonObject;
   /** Undefined: JSON. Else the Content-Type that belongs to the bytes. */
   readonly contentType?: string;
@@ -26,7 +26,7 @@ export interface RequestBody {
   letValueGo(): boolean;
 }
 
-/** What a body is made of: another one with other members, or these members alone. */
+/** A body is made from another with other members, or from these members alone. */
 interface BodyOrigin {
   of: JsonBody | undefined;
   members: JsonObject;

@@ -9,13 +9,13 @@ import { createPrivateFile, makePrivate } from "./private-file.ts";
 interface ResilientDatabaseParts<Connection> {
   /** Absolute. */
   path: string;
-  /** What the file holds, for messages: "metrics history". */
+  /** The content of the file, as messages name it: "metrics history". */
   name: string;
   schema: DatabaseSchema;
   /** The file does not grow beyond this: SQLite refuses the write, and `isAtLimit` tells this from a full disk. */
   maxBytes: number;
   log: { warn(fields: object, message: string): void };
-  /** What belongs to one opening of the file, such as ids that were read from it. */
+  /** Makes the state of one opening of the file, such as ids that were read from it. */
   opened(database: Database): Connection;
 }
 
@@ -65,7 +65,7 @@ export class ResilientDatabase<Connection> {
     if (this.#open !== undefined) limit(this.#open.database, maxBytes);
   }
 
-  /** Whether the file, not the disk, has no room for another write. */
+  /** True if the file, not the disk, has no room for another write. */
   get isAtLimit(): boolean {
     return this.run((database) => {
       return pragma(database, "page_count") + NEAR_LIMIT_PAGES >= pragma(database, "max_page_count");

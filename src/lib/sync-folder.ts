@@ -8,7 +8,7 @@ export async function syncFolder(path: string): Promise<void> {
   await folder.sync();
 }
 
-/** With all folders below it. */
+/** Includes all folders below it. */
 export async function syncFolders(path: string): Promise<void> {
   for (const entry of await readdir(path, { withFileTypes: true })) {
     if (entry.isDirectory()) await syncFolders(join(path, entry.name));

@@ -77,7 +77,7 @@ export function slotsWithin(windowMs: number, timeMs: number): WindowSlot[] {
   return Array.from({ length: count }, (_, age) => ({ slot: slotOf(ring, newest - age), bucket: newest - age }));
 }
 
-/** Whether a slot that was written down may be taken up again: its number fits, and it is not from the future. */
+/** True if a saved slot may be restored: its number fits, and it is not from the future. */
 export function isSlotOf(slot: number, bucket: number, timeMs: number): boolean {
   for (let ring = 0; ring < RING_COUNT; ring++) {
     const first = FIRST_SLOT[ring] as number;
