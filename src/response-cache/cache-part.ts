@@ -46,7 +46,7 @@ export function createCachePart({ settings: atStart }: ConfigSnapshot, parts: Ca
     use: "response_cache",
     poolSize: pool_size,
     check: (client) => redisModule().checkCache(client, key_prefix),
-    // What came and went in Redis meanwhile is not known here.
+    // Clears the answers kept here, because changes in Redis meanwhile are not known.
     returned: () => void (memory.now ?? elsewhere)?.clear(),
     waitedMs: () => waitedMs(url),
   }));
@@ -99,7 +99,10 @@ export function createCachePart({ settings: atStart }: ConfigSnapshot, parts: Ca
     get inUse(): CacheInUse | undefined {
       return store && streams && { store, streams };
     },
-    /** What no server keeps for all: other processes ask for it. Undefined while the cache is off. */
+    /**
+     * The cache of this process, which other processes ask for; undefined where a server keeps the answers for all, and while
+     * the cache is off.
+     */
     own: (): ResponseCache | undefined => tiers.now ?? memory.now,
     /** Of a server that processes ask each for itself: what this one has asked. */
     serverStats: () => inRedis.now?.stats(),

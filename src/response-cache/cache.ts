@@ -6,9 +6,9 @@ import type { Eventually } from "../lib/eventually.ts";
 export type AnswerForm = "plain" | "stream" | "stream+usage";
 
 /**
- * What is asked, for whom, and in which form. Requests are identical when both texts are equal: nothing here is
- * shortened, so that no two can be confused. A tier outside the process names its entries as suits it, such as by the
- * SHA-256 of the question and the form.
+ * The question, its owner and the form of the answer. Requests are identical when both texts are equal: nothing here is
+ * shortened, so that no two can be confused. A tier outside the process names its entries as suits it, such as by the SHA-256
+ * of the question and the form.
  */
 export interface RequestKey {
   /** Written when it is first asked for. */
@@ -26,7 +26,6 @@ export interface RequestKey {
 /** Plain data, so that a tier outside the process can write it down. */
 export interface CachedAnswer {
   form: "plain" | "stream";
-  /** The model that was asked for. */
   model: string;
   contentType: string;
   /** Exactly what the first client received. */
@@ -43,7 +42,7 @@ export interface ModelCacheCounts {
   bytes: number | null;
 }
 
-/** What only the server could tell that keeps the answers, and does not, is null. */
+/** null where only the server that keeps the answers could know the number, and does not report it. */
 export interface CacheStatistics {
   backend: "memory" | "tiered" | "redis";
   /** Of a tier outside the process: whether it is used at the moment. */
@@ -57,7 +56,7 @@ export interface CacheStatistics {
   stores: number;
   /** Answers that made room for others. */
   evictions: number | null;
-  /** Answers found too old. */
+  /** Answers that were found, but too old. */
   expirations: number | null;
   /** The first models seen; whatever comes beyond the limit is counted as OTHER_MODELS. */
   models: ModelCacheCounts[];
@@ -75,7 +74,7 @@ export interface BucketStatistics {
   failures: number;
   /** Answers that were not written, because too many waited. */
   dropped: number;
-  /** Waiting to be written. */
+  /** Answers that wait to be written. */
   queued: number;
   queuedBytes: number;
 }

@@ -14,15 +14,15 @@ import { beginsAsStored, decodeStored, digestOf, encodeStored, MAX_HEAD_BYTES } 
 import { createWriteQueue } from "./write-queue.ts";
 
 export interface FarBounds {
-  /** The largest answer that is kept. */
+  /** Larger answers are not kept. */
   maxAnswerBytes: number;
-  /** What all lookups under way may hold together. */
+  /** Memory for all lookups under way together. */
   maxReadBytes: number;
 }
 
 interface FarTierParts {
   objects: SmallObjects;
-  /** Of the names of all objects. */
+  /** Begins the names of all objects. */
   prefix: string;
   bounds: FarBounds;
   clock: Clock;
@@ -33,7 +33,7 @@ interface FarTierParts {
 
 interface FoundAnswer {
   answer: CachedAnswer;
-  /** Under which form it is kept. */
+  /** The form under which the answer is kept. */
   form: RequestKey["form"];
   leftMs: number;
 }
@@ -47,7 +47,7 @@ const CLEAR_TIMEOUT_MS = 5_000;
 /** The own memory ran out, which is not the bucket's fault. */
 class NoRoom extends Error {}
 
-/** What is read is no answer. */
+/** The object that was read holds no answer. */
 class Foreign extends Error {}
 
 export function createFarTier(parts: FarTierParts) {
@@ -71,7 +71,7 @@ export function createFarTier(parts: FarTierParts) {
   let lookups = 0;
   let clears = 0;
 
-  /** What was answered before a clear is not written behind it. */
+  /** Drops answers that wait to be written: they were given before the clear. */
   function forget(model: string | undefined): void {
     clears++;
     writes.clear(model);
@@ -152,11 +152,11 @@ export function createFarTier(parts: FarTierParts) {
       if (lookups >= READS_AT_A_TIME) return undefined;
       const leave = reading.leave(now());
       if (leave === "usual") return lookUp(key, model);
-      // Whether it works again is found out while this request goes on.
+      // The trial runs beside this request, which does not wait for it.
       if (leave === "trial") void find(key, model);
       return undefined;
     },
-    /** An answer came from memory. */
+    /** Called when an answer came from memory. */
     passedBy(model: string): void {
       if (reading.isUp) generations.keepFresh(model);
     },

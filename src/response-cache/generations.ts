@@ -42,7 +42,7 @@ export function createGenerations({ objects, prefix, now, cleared }: CacheGenera
     ttlMs: Number.POSITIVE_INFINITY,
     now,
   });
-  /** What was begun here and is not published yet. */
+  /** Generations that were begun here and are not published yet. */
   const unwritten = new Map<string, string>();
 
   /** By the names of markers: however many want to know, one asks. */
@@ -101,7 +101,7 @@ export function createGenerations({ objects, prefix, now, cleared }: CacheGenera
   }
 
   return {
-    /** What the names of a model's answers begin with. Rejects where it is not known. */
+    /** The beginning of the names of a model's answers. Rejects where it is not known. */
     async folderOf(model: string, signal: AbortSignal): Promise<string> {
       const [all, own] = await Promise.all([one(undefined, signal), one(model, signal)]);
       return folder(prefix, all, own);

@@ -56,7 +56,7 @@ export interface KeyedRequest {
   body: RequestBody;
 }
 
-/** What a format says of its requests. */
+/** Rules of a format for its requests. */
 export type Keying = Pick<KeptAnswers, "withoutEffect" | "countsWhenAsked">;
 
 /** Of formats whose answers are shared while they are made, but never kept. */
@@ -158,7 +158,7 @@ function asWritten(body: Uint8Array, withoutEffect: Keying["withoutEffect"]): st
   return decoder.decode(withMembers(body, cut));
 }
 
-/** Whether bodies that mean something else to a backend may have become the same JSON. */
+/** True if bodies with different meanings to a backend may have become the same JSON. */
 function losesMeaning(body: Uint8Array, json: string): boolean {
   if (hasLongNumber(body) || NUMERIC_NAME.test(json)) return true;
   return json.includes("null") && LARGE_EXPONENT.test(decoder.decode(body));
@@ -192,13 +192,13 @@ function isNumeric(byte: number | undefined): boolean {
   return byte !== undefined && ((byte >= DIGIT_ZERO && byte <= DIGIT_NINE) || byte === POINT);
 }
 
-/** Whether the stream tells its counts; undefined when its options shape it in another way, too. */
+/** True if the stream reports its token counts; undefined when its options shape it in another way, too. */
 function usageOf(options: unknown, { countsWhenAsked }: Keying): boolean | undefined {
   if (countsWhenAsked) return usageOption(options);
   return isObject(options) && Object.keys(options).length > 0 ? undefined : true;
 }
 
-/** Whether a usage chunk is asked for; undefined when other options shape the stream too. */
+/** True if a usage chunk is requested; undefined when other options shape the stream too. */
 function usageOption(options: unknown): boolean | undefined {
   if (options === undefined || options === null) return false;
   const { include_usage, ...others } = options as JsonObject;

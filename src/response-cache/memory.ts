@@ -17,14 +17,13 @@ interface MemoryCacheParts extends MemoryCacheBounds {
   seed?: number;
 }
 
-/** What an entry costs besides its body and its texts, roughly. */
+/** A rough estimate of an entry's memory besides its body and its texts. */
 const ENTRY_OVERHEAD_BYTES = 512;
 
 interface KeptEntry extends Linked<KeptEntry> {
   question: string;
   form: AnswerForm;
   answer: CachedAnswer;
-  /** Of its key. */
   sketch: number;
   bytes: number;
   expiresAtMs: number;
@@ -38,7 +37,7 @@ export function entryBytes({ question }: RequestKey, { model, contentType, body 
 const SLOTS_PER_ENTRY = 16;
 const MOST_SLOTS = 2 ** 20;
 
-/** Every answer comes at once. */
+/** Answers without a promise. */
 export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts) {
   let { capacity, maxBytes } = bounds;
   // How many entries have a sketch that leads to a slot. Where none has, the question need not be written.
@@ -150,7 +149,7 @@ export function createMemoryCache({ now, seed = 0, ...bounds }: MemoryCacheParts
       return cleared;
     },
 
-    /** What has room under the new bounds stays. */
+    /** Entries that fit into the new bounds stay. */
     resize(bounds: MemoryCacheBounds): void {
       ({ capacity, maxBytes } = bounds);
       makeRoom(0, 0);

@@ -21,14 +21,14 @@ export function bypassReason(kept: KeptAnswers, body: JsonObject): string | unde
   return kept.dependsOnMore?.(body) === true ? "depends_on_more" : undefined;
 }
 
-/** Whether a plain answer of status 200 may be stored. */
+/** True if a plain answer of status 200 may be stored. */
 export function isCacheablePlain(kept: KeptAnswers, body: Uint8Array, limits: AnswerLimits): boolean {
   if (body.length > limits.max_response_size) return false;
   const answer = parseObject(decoder.decode(body));
   return answer !== undefined && kept.isWhole(answer);
 }
 
-/** Whether all bytes of a stream may be stored. */
+/** True if all bytes of a stream may be stored. */
 export function isCacheableStream(kept: KeptAnswers, body: Uint8Array, limits: AnswerLimits): boolean {
   return body.length <= limits.max_stream_buffer_size && kept.isWholeStream(decoder.decode(body));
 }

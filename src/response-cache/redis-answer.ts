@@ -23,7 +23,7 @@ const HEAD_AT = LENGTH_AT + LENGTH_BYTES;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** What the names of all answers of a model begin with. */
+/** The beginning of the names of all answers of a model. */
 export function namesOfModel(model: string): string {
   return `${digest(MODEL_KEY, model).toHex().slice(0, MODEL_LENGTH)}:`;
 }
@@ -35,7 +35,7 @@ export function nameOf({ question }: Pick<RequestKey, "question">, model: string
   return (form: AnswerForm) => `${start}${form}:${end}`;
 }
 
-/** Whether a name is one of these. */
+/** True for a name that nameOf() makes. */
 export function isAnswerName(name: string): boolean {
   return /^[0-9a-f]{16}:(?:plain|stream|stream\+usage):[0-9a-f]{64}$/.test(name);
 }

@@ -16,9 +16,9 @@ import { decodeAnswer, encodeAnswer, isAnswerName, nameOf, namesOfModel } from "
 
 interface RedisCacheParts {
   redis: Redis;
-  /** What every name begins with. */
+  /** Begins every name. */
   prefix: string;
-  /** What is used while the server is away. */
+  /** Used while the server is away. */
   fallback: Pick<ResponseCache, "get" | "put" | "clear"> | undefined;
   now(): number;
 }

@@ -5,7 +5,7 @@ import { parseObject } from "../lib/json.ts";
 import type { AnswerForm, CachedAnswer } from "./cache.ts";
 
 export interface StoredAnswer {
-  /** SHA-256 of the whole question. */
+  /** The SHA-256 of the whole question. */
   questionDigest: string;
   /** The form of the key; it tells streams with usage from others. */
   keyForm: AnswerForm;
@@ -40,7 +40,7 @@ export function encodeStored({ questionDigest, keyForm, answer, expiresAtMs }: S
   return object;
 }
 
-/** Whether an object may be one, by its first bytes. */
+/** True if an object may hold an answer, judged by its first bytes. */
 export function beginsAsStored(bytes: Uint8Array): boolean {
   const length = Math.min(bytes.length, BEGINNING.length);
   for (let at = 0; at < length; at++) if (bytes[at] !== BEGINNING.charCodeAt(at)) return false;

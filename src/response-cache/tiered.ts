@@ -16,13 +16,13 @@ interface TieredCacheParts {
   seed: number;
 }
 
-/** What memory counted as a miss, and as stored, although the bucket had it. */
+/** Answers of a model that memory counted as misses and stores, although the bucket had them. */
 interface FromBucket {
   hits: number;
   promotions: number;
 }
 
-/** What they hold stays over a change of everything but the bucket. */
+/** Keeps its entries over changes of the settings, except for those of the bucket. */
 export interface TieredCache extends ResponseCache {
   apply(settings: Settings["response_cache"]): void;
 }
