@@ -6,10 +6,9 @@ import type { MetricsRegistry } from "./registry.ts";
 
 const UPLOAD_RESULTS = ["stored", "refused", "failed"] as const;
 
-/** What became of an upload. */
 export type UploadResult = (typeof UPLOAD_RESULTS)[number];
 
-/** What alerts look at. */
+/** Refusals that alerts look at. */
 const TELLING_REFUSALS = [ERRORS.invalidApiKey, ERRORS.expiredApiKey, ERRORS.rateLimited];
 
 export type GatewayEvents = ReturnType<typeof countGatewayEvents>;

@@ -16,7 +16,7 @@ const FIRST_TOKEN_BUCKETS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.
 const TOKEN_TIME_BUCKETS = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
 const TOKEN_BUCKETS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 
-/** The labels of the conventions. */
+/** The labels of the OpenTelemetry conventions. */
 const GEN_AI = "gen_ai_operation_name,gen_ai_request_model,backend";
 
 export const INSTRUMENTS = {

@@ -38,7 +38,7 @@ const NO_BACKEND = "";
 export function createObserver(collector: StatsCollector, metrics: RequestMetrics | undefined): Observer {
   /** Models that are counted by name, each with its backends: bounded by the collector. */
   const models = new Map<string, Map<string, SeriesHandle>>();
-  /** Bounded by the collector, too. */
+  /** The collector bounds this map, too. */
   const attempts = new Map<string, AttemptHandle>();
   let epoch = collector.epoch;
 

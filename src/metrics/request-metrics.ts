@@ -22,7 +22,7 @@ const OPERATION_NAMES: Readonly<Record<string, string>> = {
   "generate-content": "generate_content",
 };
 
-/** What the conventions call an operation. */
+/** The name of an operation in the OpenTelemetry conventions. */
 export function operationName(operation: string): string {
   return OPERATION_NAMES[operation] ?? operation;
 }
@@ -70,7 +70,6 @@ function held<Key, Value>(look: (key: Key) => Value): (key: Key) => Value {
   return (key) => known.get(key) ?? getOrMake(known, key, look);
 }
 
-/** The series of one key. */
 function keySeries(registry: MetricsRegistry, key: string, organization: string) {
   return {
     organization,
@@ -127,7 +126,7 @@ export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => b
       operation.requests(status).value++;
       const duration = outcome === "succeeded" ? operation.succeeded : operation.failed(failure ?? `status_${status}`);
       duration.observe(durationMs / 1000);
-      // What was kept by the cache streams at another pace than a model does.
+      // An answer from the cache streams at another pace than a model does.
       if (request.stream && firstByteMs !== undefined && cache !== "HIT") timeStream(operation, request, firstByteMs);
       const usage = countedUsage(request);
       if (usage !== undefined) countTokens(series, operation, usage);
@@ -157,7 +156,6 @@ export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => b
   };
 }
 
-/** Whose request it was. */
 export type KeyOfRequest = Pick<RequestRecord, "keyId" | "organizationId">;
 
 function timeStream(operation: OperationSeries, request: RequestRecord, firstByteMs: number): void {

@@ -43,7 +43,7 @@ export class HistorySampler {
   #cancelCompaction = () => {};
   #forgottenMs = 0;
   #trouble: string | undefined;
-  /** One piece of work at a time. */
+  /** Runs one piece of work at a time. */
   #work: Promise<unknown> = Promise.resolve();
 
   constructor(parts: SamplerParts) {

@@ -13,11 +13,11 @@ export interface SeriesQuery {
   stepMs: number;
   /** Labels that tell the lines apart; values that differ in other labels only are summed. */
   by: readonly string[];
-  /** Of histograms, each from 0 to 1. */
+  /** For histograms; each is from 0 to 1. */
   quantiles: readonly number[];
   /** Where two snapshots are further apart, nothing is known of the time between. */
   maxGapMs: number;
-  /** How many lines, the largest ones. */
+  /** Most lines; the largest ones are kept. */
   most: number;
 }
 
@@ -44,7 +44,7 @@ const otherWork = () => new Promise<void>((resolve) => setImmediate(resolve));
 /** By group and bucket; of anything but a histogram there is one bucket. */
 type Counts = Map<string, Map<string, number>>;
 
-/** What is known of a step: what was counted in it, and in how much of it. */
+/** The counts of a step, and for how much of it they are known. */
 interface CountedStep {
   counts: Counts;
   knownMs: number;
@@ -78,10 +78,9 @@ function stepFor({ fromMs, toMs, stepMs }: SeriesQuery, samples: number): number
 
 /** SeriesGroups samples by some of their labels. */
 class SeriesGroups {
-  /** Labels of a group, by its key. */
+  /** Keys are those of the groups. */
   readonly labels = new Map<string, Record<string, string>>();
   readonly #by: readonly string[];
-  /** Group and bucket of a series. */
   readonly #places = new Map<number, { group: string; bucket: string }>();
 
   constructor(by: readonly string[]) {
@@ -138,8 +137,8 @@ async function gaugeLines(
 }
 
 /**
- * What was counted in each step. Between two snapshots a counter is taken to grow evenly, so that the steps together hold
- * exactly what was counted between the first and the last snapshot.
+ * The counts of each step. Between two snapshots a counter is assumed to grow evenly, so that the steps together hold exactly
+ * what was counted between the first and the last snapshot.
  */
 async function* counted(
   store: HistoryStore,
@@ -286,7 +285,6 @@ export function quantileOf(buckets: ReadonlyMap<string, number>, quantile: numbe
   return belowBound;
 }
 
-/** The lines with the largest sums. */
 function largest(lines: readonly SeriesLine[], most: number): SeriesLine[] {
   const sumOf = ({ values }: SeriesLine) => values.reduce<number>((sum, value) => sum + (value ?? 0), 0);
   return lines
