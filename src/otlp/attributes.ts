@@ -10,7 +10,7 @@ export const SCHEMA_URL = "https://opentelemetry.io/schemas/1.41.0";
 
 /** Clients choose the names of models; longer ones are cut. */
 const MAX_TEXT_LENGTH = 256;
-/** As in metrics. */
+/** Equals the limit in metrics. */
 const MAX_ERROR_LENGTH = 64;
 /** Most models of a backend, and most things that one of them was said alike, that are kept for the next span. */
 const MAX_MODELS = 1_000;
@@ -82,7 +82,6 @@ export interface Traits {
   /** HTTP; undefined where no answer came. */
   status: number | undefined;
   failure: string | undefined;
-  /** Why the model stopped. */
   finish: string | undefined;
   isError: boolean;
   /** Of a request: how many there were; of an attempt: how many came before it. */
@@ -147,7 +146,7 @@ export function createAlikeSpans() {
   };
 }
 
-/** What clients and backends have made too long is shortened, and the whole of it is not held. */
+/** False if a text of a client or a backend is longer than what is exported: the span is made, but its traits are not kept. */
 function isWorthKeeping({ model, path, finish = "", failure = "" }: Traits): boolean {
   return Math.max(model.length, path.length, finish.length, failure.length) <= MAX_TEXT_LENGTH;
 }

@@ -10,8 +10,8 @@ export type Attributes = readonly (readonly [name: string, value: AttributeValue
 export const SPAN_KIND = { server: 2, client: 3 } as const;
 
 /**
- * What spans say alike that were made of the same things: how they are named, how they ended, with whom. There is one of it
- * for all of them, so that its bytes are made once.
+ * The content that spans of the same traits share: name, outcome and attributes. All of them use one object, so that its bytes
+ * are made once.
  */
 export interface Alike {
   readonly name: string;
@@ -30,12 +30,12 @@ export interface OtlpSpan {
   spanId: string;
   parentSpanId: string | undefined;
   traceState: string | undefined;
-  /** Of the W3C: 1 = sampled. */
+  /** Trace flags of the W3C: 1 = sampled. */
   flags: number;
   startUs: number;
   endUs: number;
   alike: Alike;
-  /** What is not alike; `ownAttributes` (attributes.ts) says how it is called. */
+  /** This and the next two differ from span to span; `ownAttributes` (attributes.ts) names them. */
   requestId: string | undefined;
   firstChunkMs: number | undefined;
   usage: Usage | undefined;
@@ -79,7 +79,6 @@ export interface MetricsBatch {
   metrics: readonly OtlpMetric[];
 }
 
-/** Who sends. */
 export interface Origin {
   resource: Attributes;
   scope: { name: string; version: string };
@@ -103,7 +102,7 @@ export interface OtlpEncoding {
   contentType: string;
   spans(origin: Origin): SpanWriter;
   metrics(origin: Origin, batch: MetricsBatch): Uint8Array;
-  /** What of a request was not taken although it was answered with 200; undefined when all was. */
+  /** The part of a request that was rejected although it was answered with 200; undefined when all was accepted. */
   partialSuccess(answer: Uint8Array): PartialSuccess | undefined;
 }
 

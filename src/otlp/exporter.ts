@@ -125,7 +125,7 @@ export function createExporter({ settings, clock, log, counters, metrics }: Expo
       clearInterval(timer);
       const late = setTimeout(() => stopping.abort(), withinMs);
       for (const sender of [senders.traces, senders.metrics]) sender.hurry();
-      // What is being sent now are older numbers.
+      // Metrics that are being sent now hold older numbers.
       const lastMetrics = (sendingMetrics ?? Promise.resolve()).then(tickMetrics);
       await Promise.all([queue.flush(), lastMetrics]);
       clearTimeout(late);

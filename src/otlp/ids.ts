@@ -30,7 +30,6 @@ export const newSpanId = (newId: NewId): string => newId(SPAN_DIGITS);
 /** Where a request stands in a trace. */
 export interface SpanPosition {
   traceId: string;
-  /** The caller's span. */
   parentSpanId: string | undefined;
   /** Of the W3C. The second bit says that the trace id is random. */
   flags: number;

@@ -28,7 +28,7 @@ export const jsonEncoding: OtlpEncoding = {
   partialSuccess: readPartialSuccess,
 };
 
-/** Whatever stands in the request before its list of spans and behind it does not depend on them. */
+/** The request's text before and behind its list of spans does not depend on them, so it is made once. */
 function createSpanWriter(origin: Origin): SpanWriter {
   const scopeSpans = [{ ...scopeOf(origin), spans: [] }];
   const empty = JSON.stringify({ resourceSpans: [{ ...resourceOf(origin), scopeSpans }] });

@@ -56,7 +56,7 @@ export function metricsOf(family: MetricFamily, backendNamed: BackendNamed): Otl
   if (histograms.length === 0) return [];
   const bounds = instrument.buckets ?? [];
   const points = histograms.map(({ pairs, counts, sum }) => {
-    // What is counted on while this is sent belongs to the next time.
+    // A copy: counts that grow while this is sent belong to the next time.
     return { attributes: attributesOf(pairs), counts: counts.slice(), sum };
   });
   const metric: OtlpMetric = { ...head, kind: "histogram", bounds, points };
@@ -78,7 +78,7 @@ function labelOf(pairs: LabelPairs, wanted: string): string {
   return pairs.find(([name]) => name === wanted)?.[1] ?? "";
 }
 
-/** What the conventions want to know of the server that was asked. */
+/** Attributes of the backend that the conventions want. */
 function ofBackend(pairs: LabelPairs, backendNamed: BackendNamed): Attributes {
   const backend = backendNamed(labelOf(pairs, "backend"));
   return backend === undefined ? [] : [["gen_ai.provider.name", providerOf(backend)], ...addressOf(backend)];

@@ -32,7 +32,7 @@ export function createOtlpPart(snapshot: ConfigSnapshot, parts: Omit<ExporterPar
   return {
     spans,
     follow,
-    /** Whether the receiver took what it was sent last; undefined while there is none. */
+    /** True if the receiver took the last request of this signal; undefined while there is no receiver. */
     isUp: (signal: Parameters<Exporter["isUp"]>[0]) => exporter?.isUp(signal),
     /** Sends what there is, for so long at most. */
     stop: async (withinMs: number) => exporter?.stop(withinMs),

@@ -28,14 +28,14 @@ export class ProtobufWriter {
     this.#view = new DataView(this.#bytes.buffer);
   }
 
-  /** What was written, until the next thing is: the buffer serves again. */
+  /** The bytes written so far, valid until the next write: the buffer is used again. */
   take(): Uint8Array {
     const taken = this.#bytes.subarray(0, this.#length);
     this.#length = 0;
     return taken;
   }
 
-  /** What was written since a place. */
+  /** A copy of the bytes written since that place. */
   since(place: number): Uint8Array {
     return this.#bytes.slice(place, this.#length);
   }
@@ -145,7 +145,7 @@ export class ProtobufWriter {
     this.#fixed64(upper * 1000 + carry, low - carry * TWO_32);
   }
 
-  /** Members of a packed list. */
+  /** Writes a member of a packed list. */
   rawFixed64(value: number): void {
     this.#room(8);
     const high = Math.floor(value / TWO_32);
@@ -158,7 +158,7 @@ export class ProtobufWriter {
     this.#length += 8;
   }
 
-  /** Whole fields that were written before. */
+  /** Writes whole fields that were encoded before. */
   raw(fields: Uint8Array): void {
     this.#room(fields.length);
     this.#bytes.set(fields, this.#length);
@@ -182,7 +182,7 @@ export class ProtobufWriter {
     this.rawDouble(value);
   }
 
-  /** What is too short for the runtime's own copying to be worth its call. Returns where it begins. */
+  /** Copies bytes that are too short for a call of the runtime's own copying to pay. Returns their place. */
   #copyShort(known: Uint8Array): number {
     const { length } = known;
     this.#room(length + 16);

@@ -92,7 +92,7 @@ function createSpanWriter(origin: Origin): SpanWriter {
   };
 }
 
-/** What no two spans have alike: of its attributes all but the values is made once. */
+/** Writes the attributes in which spans differ; all of their bytes but the values are prepared. */
 function writeOwn(writer: ProtobufWriter, { requestId, firstChunkMs, usage }: OtlpSpan): void {
   if (requestId !== undefined) writeAttribute(writer, SPAN_ATTRIBUTES, OWN.requestId, requestId);
   if (firstChunkMs !== undefined) writer.preparedDouble(PREPARED.firstChunk, seconds(firstChunkMs).double);

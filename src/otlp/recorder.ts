@@ -14,11 +14,10 @@ import { createIds, isSampled, type NewId, newSpanId, placeOf, type SpanPosition
 interface RecorderParts {
   ratio(): number;
   clock: Clock;
-  /** Takes a span that has ended. */
   add(span: OtlpSpan): void;
 }
 
-/** What all spans of a recorder are made with. */
+/** Shared by all spans of a recorder. */
 interface Workshop extends RecorderParts {
   newId: NewId;
   alike: AlikeSpans;
@@ -94,7 +93,7 @@ class RecordedRequest implements RequestSpans {
       status,
       failure,
       finish: record.finishReason,
-      // What a client did wrong, or that it left, is no error of the server.
+      // A client's mistake, or its leaving, is no error of the server.
       isError: status >= 500 || record.outcome === "stream_broken",
       attempts: this.attempts,
       method,
@@ -142,7 +141,7 @@ class RecordedAttempt implements AttemptSpan {
   readonly model: string;
   readonly spanId: string;
   readonly startedAtMs: number;
-  /** How many attempts came before it. */
+  /** Number of attempts before this one. */
   readonly resends: number;
 
   constructor(request: RecordedRequest, backend: Backend, model: string, resends: number, startedAtMs: number) {

@@ -10,11 +10,11 @@ import type { Logger } from "../logging/logger.ts";
 import { parseRetryAfter } from "../upstream/failure.ts";
 import type { OtlpEncoding } from "./data.ts";
 
-/** What is sent: the last part of the path, and the name in metrics. */
+/** The last part of the URL's path, and the name in metrics. */
 export type Signal = "traces" | "metrics";
 
 export interface ExportDestination {
-  /** With the path of the signal. */
+  /** Includes the path of the signal. */
   url: string;
   headers: Readonly<Record<string, string>>;
 }

@@ -33,7 +33,7 @@ function isFull({ count, writer }: Batch): boolean {
 
 export function createSpanQueue(parts: SpanQueueParts) {
   const { origin, encoding, sender, dropped, stop, maxWaiting = MAX_WAITING } = parts;
-  /** The last one takes what comes. */
+  /** Spans are added to the last batch. */
   let waiting: Batch[] = [];
   let waitingSpans = 0;
   let fullBytes = 0;
@@ -51,7 +51,6 @@ export function createSpanQueue(parts: SpanQueueParts) {
     return batch;
   }
 
-  /** The batch for the next span. */
   function openBatch(): Batch {
     const last = waiting.at(-1);
     if (last === undefined) return newBatch();
@@ -73,7 +72,7 @@ export function createSpanQueue(parts: SpanQueueParts) {
   async function sendBatches(): Promise<void> {
     while (waitingSpans > 0 && !stop.aborted) {
       await sendFirst();
-      // What came meanwhile gathers again: many small requests cost more than the spans in them.
+      // New spans gather again: many small requests would cost more than the spans in them.
       const [next] = waiting;
       if (!isLast && waiting.length < 2 && (next === undefined || !isFull(next))) break;
     }
