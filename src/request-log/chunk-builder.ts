@@ -9,7 +9,7 @@ import { type Common, commonOf, isCommonOf, plainAttempt, writeNumbersOf } from 
 /** The work of one write is bounded by both: it takes about a millisecond. Bytes are what stories hold in memory. */
 const MOST_REQUESTS = 1_024;
 const MOST_BYTES = 512 * 1024;
-/** What further requests are compared with: the latest. */
+/** A further request is compared with this many of the latest. */
 const MOST_COMPARED = 8;
 
 /** Of the gateway's own ids of one process. */
@@ -41,7 +41,7 @@ export class ChunkBuilder {
     return this.count >= MOST_REQUESTS || this.#bytes >= MOST_BYTES;
   }
 
-  /** By the process in their ids. */
+  /** Keys are the processes in the ids. */
   get ranges(): ReadonlyMap<string, NumberRange> {
     return this.#ranges;
   }
@@ -71,7 +71,7 @@ export class ChunkBuilder {
     return pack(header, this.#numbers);
   }
 
-  /** Empty where the columns say all. */
+  /** Empty if the columns hold everything. */
   steps(): Uint8Array {
     return this.#further === undefined ? new Uint8Array(0) : compress(Buffer.from(JSON.stringify(this.#further)));
   }
@@ -96,7 +96,7 @@ export class ChunkBuilder {
   }
 }
 
-/** As lib/own-ids.ts makes them. */
+/** Splits an id made by lib/own-ids.ts. */
 export function partsOf(ownId: string): { process: string; number: number } {
   const dash = ownId.lastIndexOf("-");
   const number = Number(ownId.slice(dash + 1));

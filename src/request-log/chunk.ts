@@ -5,11 +5,11 @@
 import type { AttemptStep, ToldRecord } from "../stats/request-record.ts";
 import { COMMON_FACTS, type ColumnName, type Common, NUMBERS, readNumber, type Value } from "./columns.ts";
 
-/** What stands before the numbers. */
+/** Stands before the numbers. */
 interface ChunkHeader {
   ids: readonly string[];
   requestIds: readonly string[];
-  /** What many requests have in common. */
+  /** Facts that many requests share. */
   commons: readonly Common[];
   /** When the first of them came, in microseconds since 1970. */
   openedUs: number;
@@ -24,7 +24,7 @@ export const COLUMN_COUNT = FIRST_NUMBER + NUMBERS.length;
 /** Of the requests whose columns do not say all, by their index. */
 export type FurtherSteps = Record<number, Pick<ToldRecord, "steps" | "droppedSteps">>;
 
-/** Those of one request of a chunk. */
+/** The steps of one request of a chunk. */
 export function decodeSteps(body: Uint8Array, chunk: Chunk, index: number): FurtherSteps[number] {
   const number = (name: ColumnName) => chunk.value(name, index) as number | undefined;
   const text = (name: ColumnName) => chunk.value(name, index) as string | undefined;
@@ -77,7 +77,7 @@ export class Chunk {
     return common?.[name as keyof Common];
   }
 
-  /** Whether the column says the same of every request. */
+  /** True if the column has the same value for every request. */
   isConstant(name: ColumnName): boolean {
     return name !== "id" && name !== "requestId" && !PLACES.has(name) && this.#header.commons.length === 1;
   }
@@ -86,7 +86,7 @@ export class Chunk {
     return this.#header.ids.indexOf(id);
   }
 
-  /** Without its steps. */
+  /** The record without its steps. */
   told(index: number): ToldRecord {
     const number = (name: ColumnName) => this.value(name, index) as number | undefined;
     const backend = this.value("backend", index) as string | undefined;

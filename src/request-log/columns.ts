@@ -12,14 +12,14 @@ export const COMMON_FACTS = [
 
 type CommonFact = (typeof COMMON_FACTS)[number];
 
-/** What is the same for many requests, so that few different ones make up a chunk. */
+/** Facts that are the same for many requests, so that a chunk holds only a few different sets of them. */
 export interface Common extends Pick<RequestRecord, CommonFact> {
   /** The end user, as the key or the request names them. */
   userId: string | undefined;
   attempts: number;
   /** Of several attempts every one that was asked. */
   backends: readonly string[] | undefined;
-  /** Of a plain attempt. */
+  /** Set for a plain attempt. */
   stepStatus: number | undefined;
   strategy: string | undefined;
   scoreMeans: string | undefined;
@@ -91,7 +91,7 @@ type FurtherMember = "durationMs" | "status" | "failure" | "detail" | "retryAfte
 /** Fails to compile when a step gets a member that would be lost on disk. */
 true satisfies Exclude<keyof AttemptStep, KnownMember | FurtherMember> extends never ? true : never;
 
-/** In the order of NUMBERS. */
+/** Writes in the order of NUMBERS. */
 export function writeNumbersOf(
   story: RequestRecord,
   step: AttemptStep | undefined,
@@ -119,7 +119,7 @@ export function readNumber(written: number | undefined): number | undefined {
   return written === NONE ? undefined : written;
 }
 
-/** What a story in memory says in a column. */
+/** Reads the columns of a story in memory. */
 export function readerOf(story: RequestRecord): (name: ColumnName) => Value {
   const common = commonOf(story);
   return (name) => {

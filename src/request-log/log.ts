@@ -23,7 +23,7 @@ interface RequestLogParts {
   lost(count: number): void;
 }
 
-/** What is not written yet is what a killed process loses. */
+/** A process that is killed loses the requests of this time. */
 const WRITE_AFTER_MS = 1_000;
 /** A chunk of few requests takes further ones for so long: each write of it writes all of it. */
 const OPEN_MS = 60_000;
@@ -71,7 +71,7 @@ export class RequestLog {
     this.#tending.unref();
   }
 
-  /** On the path of every request. */
+  /** Runs for every request. */
   add(story: RequestRecord): void {
     const last = this.#chunks.at(-1);
     const chunk = last === undefined || last.builder.isFull ? this.#newChunk() : last;
@@ -126,7 +126,7 @@ export class RequestLog {
     return this.#chunks.reduce((sum, { builder, written }) => sum + builder.count - written, 0);
   }
 
-  /** Undefined: too many wait. */
+  /** Undefined if too many chunks wait. */
   #newChunk(): GatheredChunk | undefined {
     if (this.#chunks.length >= MOST_CHUNKS) return undefined;
     const chunk = { id: this.#newId(), sinceMs: this.#parts.clock.now(), builder: new ChunkBuilder(), written: 0 };
@@ -148,7 +148,7 @@ export class RequestLog {
     else this.#timer ??= setTimeout(() => this.#write(), this.#trouble === undefined ? WRITE_AFTER_MS : RETRY_AFTER_MS);
   }
 
-  /** False: it was not written. */
+  /** False if the chunk was not written. */
   #writeChunk(): boolean {
     const [chunk] = this.#chunks;
     if (chunk === undefined) return false;

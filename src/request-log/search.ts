@@ -37,29 +37,29 @@ interface SearchPosition {
   id: string;
 }
 
-/** Where a page has ended. */
+/** The last request of a page. */
 export interface Mark extends SearchPosition {
-  /** How many fit before it, and it. */
+  /** Number of matches up to this one, itself included. */
   passed: number;
 }
 
 interface PageQuery extends RequestQuery {
   sort: Sort;
   limit: number;
-  /** Only what stands behind it. */
+  /** Only requests behind this mark. */
   behind?: Mark | undefined;
 }
 
 interface Searched {
   /** So many fit, of all that was searched, earlier pages included. */
   total: number;
-  /** What came before it was not searched, for want of time; undefined: everything was. */
+  /** Requests before this time were not searched, for want of time; undefined if all were. */
   searchedSinceMs: number | undefined;
 }
 
 interface FoundPage extends Searched {
   stories: RequestRecord[];
-  /** Where there may be more. */
+  /** Set if there may be more. */
   next: Mark | undefined;
 }
 
@@ -69,7 +69,7 @@ export interface Group {
   count: number;
   firstMs: number;
   lastMs: number;
-  /** Own id of the newest. */
+  /** Own id of the newest request. */
   exampleId: string;
 }
 
@@ -84,7 +84,7 @@ interface Groups extends Searched {
 const SEARCH_MS = 2_000;
 const COUNT_MS = 100;
 const ENOUGH = 10_000;
-/** Before others get their turn. */
+/** Time after which other work gets its turn. */
 const STEP_MS = 5;
 const MOST_GROUPS = 10_000;
 /** One after the other: side by side they would take their steps in one turn. */
@@ -93,7 +93,7 @@ const MOST_WAITING = 64;
 const NEAR_MS = 15 * 60_000;
 const OTHERS_MS = 200;
 
-/** What is known of a request without making a story of it. */
+/** A match, of which a story is made only when needed. */
 interface FoundRequest {
   cameUs: number;
   value(name: ColumnName): Value;
@@ -108,7 +108,7 @@ interface Listed {
 /** Why a search ends before everything was searched. `restLastUs`: what is left has come by then. */
 type IsEnough = (restLastUs: number) => boolean;
 
-/** What was not searched: what came before a moment. */
+/** The part that was not searched: all requests before a moment. */
 interface Rest {
   beforeUs: number;
   /** The disk cannot be read. */
@@ -133,7 +133,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     return { cameUs: microseconds(stories.startedAt(story)), value: readerOf(story), story: () => story };
   }
 
-  /** Returns what was not searched. */
+  /** Returns the part that was not searched. */
   async function scan(
     query: RequestQuery,
     visit: (found: FoundRequest) => void,

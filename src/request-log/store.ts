@@ -15,7 +15,7 @@ interface RequestStoreParts {
   maxBytes: number;
 }
 
-/** What a chunk holds, without its content. Times in microseconds since 1970, of the first and the last request to come. */
+/** A chunk without its content. Times in microseconds since 1970, of the first and the last request to come. */
 export interface ChunkEntry {
   id: number;
   first: number;
