@@ -24,7 +24,7 @@ export interface AttachmentParts {
   files: FilesInUse;
   bodies: Pick<BodyReader, "hold">;
   isServed(model: string): boolean;
-  /** Whether a backend of the model, available or not, may hold files of which only the id is named. */
+  /** True if a backend of the model, available or not, may hold files that are named by their ids alone. */
   keepsFiles(model: string, operation: Operation): boolean;
   chainOf: FallbackChains["chainOf"];
   log: Pick<Logger, "warn">;
@@ -37,8 +37,8 @@ const MAX_INJECTED_BYTES = 10 * 1024 * 1024;
 const HELD_PER_BYTE = (2 * 4) / 3;
 
 /**
- * What arranges the requests of an endpoint. The result is the request itself where there is nothing to do, at once then;
- * it throws 400 and 404 with the field.
+ * Returns the function that arranges the requests of an endpoint. It returns the request itself, without a promise, where there
+ * is nothing to do; it throws 400 and 404 with the field.
  */
 export function arrangeAttachments(
   operation: Operation,
@@ -89,7 +89,7 @@ async function withFiles(
 ): Promise<ModelRequest> {
   const { context } = call;
   const owner = ownerOf(context.caller);
-  // What was uploaded without a key, before files needed one, belongs to no caller then.
+  // A file that was uploaded without a key, before files required one, belongs to no caller then.
   const mayHaveFiles = context.caller !== undefined || !context.settings.files.require_key;
   const store = mayHaveFiles ? await parts.files() : undefined;
   const found: Found[] = [];

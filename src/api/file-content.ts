@@ -78,7 +78,7 @@ export function readRange(text: string, bytes: number): ByteRange | "unsatisfiab
   return { start, end: last === "" ? bytes : Math.min(bytes, Number(last) + 1) };
 }
 
-/** Whether a list of entity tags has this one; weak ones are good enough for bytes that the client has. */
+/** True if a list of entity tags has this one. Weak tags are good enough for bytes that the client has. */
 function namesTag(list: string | null, tag: string): boolean {
   if (list === null) return false;
   if (list.trim() === "*") return true;
@@ -109,7 +109,7 @@ export function disposition(given: string): string {
   return plain === filename ? named : `${named}; filename*=UTF-8''${percentEncoded(filename)}`;
 }
 
-/** Lone surrogates have no encoding. */
+/** Lone surrogates are replaced: they have no encoding. */
 function percentEncoded(text: string): string {
   return encodeURIComponent(text.toWellFormed()).replace(/['()*]/g, (character) => {
     return `%${character.charCodeAt(0).toString(16).toUpperCase()}`;

@@ -16,22 +16,22 @@ export interface FileParts extends UploadParts {
 
 /** The words of one dialect for files. */
 export interface FileDialect {
-  /** Of all its files. */
+  /** The path of the list. */
   path: string;
   /** The name of a file in ids of operations and in schemas. */
   name: string;
   uploadNote?: string;
   listSummary: string;
-  /** Besides `limit`. */
+  /** Parameters besides `limit`. */
   listParameters: readonly Parameter[];
-  /** Files of a page. */
+  /** Files on a page. */
   pageSize: { usual: number; most: number };
   /** The fields of an upload; throws 400 for those that are wrong. */
   readFields(fields: JsonObject, call: Call): SaidOfFile;
   /** Throws 400 for a query that is wrong. */
   find(access: FileAccess, query: URLSearchParams, limit: number): FilePage;
   toFile(file: StoredFile): object;
-  /** `data` are the files of the page. */
+  /** `data`: the files of the page, as toFile() shows them. */
   toList(page: FilePage, data: readonly object[], query: URLSearchParams): object;
   toDeleted(id: string): object;
 }

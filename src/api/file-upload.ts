@@ -18,10 +18,10 @@ export interface UploadParts {
   uploaded(result: UploadResult): void;
 }
 
-/** What the fields around a file say of it. */
+/** Facts of a file that the other fields of its form give. */
 export type SaidOfFile = Pick<FileFacts, "purpose" | "expiresAfterSeconds">;
 
-/** What a form may have besides the content of its file. */
+/** Largest size of a form besides the content of its file. */
 const FORM_BYTES = 1024 * 1024;
 
 const MAX_NAME_LENGTH = 255;

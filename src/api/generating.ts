@@ -14,9 +14,9 @@ interface Generating
   reply?: string;
   events?: string;
   headers?: readonly string[];
-  /** Of the body; undefined: JSON. */
+  /** Media type of the body; by default JSON. */
   takes?: "multipart/form-data";
-  /** Of an answer that is no JSON. */
+  /** Media type of an answer that is no JSON. */
   gives?: string;
   example?: unknown;
 }

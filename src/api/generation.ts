@@ -38,7 +38,7 @@ export interface GenerationEndpoint {
   maxBodyBytes: number;
   /** Validates the body; throws 400 with the field. */
   read: ReadJson | { form: ReadForm };
-  /** What is done with a request before a backend is looked for; most endpoints have nothing to do. */
+  /** Changes a request before a backend is looked for; most endpoints have no need to. */
   arrange?(call: Call, asked: ModelRequest): ModelRequest | Promise<ModelRequest>;
   /** Answers in the gateway's own words where no backend is needed; undefined: a backend is asked. */
   answerHere?(call: Call, asked: ModelRequest): Response | Promise<Response> | undefined;
@@ -105,7 +105,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
 
 const MAX_MODEL_LENGTH = 256;
 
-/** What is known of a request even where its body is refused. */
+/** Notes the user and the model, even where the body is refused later. */
 function noteAsked(record: RequestRecord, value: unknown, recordsUser: boolean): void {
   if (recordsUser) record.endUser = endUserOf(value);
   const model = isObject(value) ? value.model : undefined;
@@ -116,7 +116,7 @@ function cut(model: string): string {
   return model.length > MAX_MODEL_LENGTH ? model.slice(0, MAX_MODEL_LENGTH) : model;
 }
 
-/** The stream that one client gets. */
+/** The stream to one client. */
 interface ClientStream extends StreamFrame {
   /** Undefined where none was asked for. */
   over: Promise<BrokenStream | undefined> | undefined;
@@ -132,7 +132,7 @@ function clientStream(client: ClientWords, requestId: string, answers: ModelRequ
   };
 }
 
-/** What is asked for as a whole is never answered with a stream. */
+/** For a whole answer, which is never a stream. */
 const NO_STREAM: ClientStream = { over: undefined, errorEvent: () => "", ended() {} };
 
 function brokenBy(failure: UpstreamFailure): BrokenStream {

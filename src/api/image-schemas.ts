@@ -20,7 +20,7 @@ import {
 } from "../openapi/json-schema.ts";
 
 const filledText: JsonSchema = { type: "string", minLength: 1 };
-/** The bytes of a file in a form. */
+/** A file in a form. */
 const png: JsonSchema = { type: "string", contentMediaType: "image/png" };
 const source = described(png, "A square PNG file of less than 4 MB.");
 
@@ -30,7 +30,7 @@ const amount: JsonSchema = { type: "integer", minimum: 1 };
 const stream = described(flag, "Answer with an event stream; of the models of the table gpt-image only.");
 const responseFormat = described(text, "url or b64_json; gpt-image models always answer in b64_json.");
 
-/** What requests and edits share. */
+/** Properties that requests and edits share. */
 const drawing: Properties = {
   size: described(
     text,

@@ -76,7 +76,7 @@ function rfc3339(unixSeconds: number): string {
   return new Date(unixSeconds * 1000).toISOString().replace(".000Z", "Z");
 }
 
-/** What does not lead to a file of the caller's is left out. */
+/** Ids that lead to no file of the caller are left out. */
 function namedFiles({ store, owner }: FileAccess, ids: readonly string[]) {
   const different = new Set(ids);
   if (different.size > MAX_IDS) {

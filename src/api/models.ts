@@ -10,7 +10,6 @@ import { type ModelFields, toModelFields } from "../models/metadata-lookup.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
 import { unknownModelError } from "../routing/no-backend.ts";
 
-/** What is known of the models of all backends. */
 export interface ModelParts {
   fleet: Pick<ServingFleet, "board" | "models">;
   metadata: ModelMetadataSource;

@@ -20,9 +20,9 @@ import type { Call } from "../server/endpoint.ts";
 
 export interface ResponsesParts {
   store: ResponseStore;
-  /** Whether a backend of the model speaks the format itself, and may know what the gateway does not. */
+  /** True if a backend of the model speaks the format itself, and may know ids that the gateway does not. */
   hasNative(model: string): boolean;
-  /** Whether a request may name what a backend keeps and of which it is not known whose it is. */
+  /** True if a request may name an id that a backend keeps and whose owner is not known. */
   isShared: boolean;
 }
 
@@ -41,7 +41,7 @@ export function arrangeResponse(
     );
   }
   const owner = ownerOf(call.context.caller);
-  /** Whether the backend may be asked for what it keeps under an id. */
+  /** True if the backend may be asked for the object that it keeps under an id. */
   function mayName(id: string): boolean {
     const known = store.ownerOf(id);
     return isNative && (known === undefined ? isShared : known === owner);
@@ -50,7 +50,7 @@ export function arrangeResponse(
   let { value } = asked.body;
   let prefer: string | undefined;
   let isResolved = false;
-  /** Whether something is left that only a backend can look up. */
+  /** True if a reference is left that only a backend can look up. */
   let namesVendorState = conversation !== undefined && conversation !== null;
   if (typeof previous === "string") {
     const kept = store.find(owner, previous);

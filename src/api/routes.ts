@@ -68,9 +68,9 @@ export interface PublicApiParts extends GenerationParts {
   aliases(asked: ModelRequest): ModelRequest;
   responses: ResponsesParts;
   attachments: Omit<AttachmentParts, "files" | "bodies">;
-  /** Whether a backend of the model counts tokens itself. */
+  /** True if a backend of the model counts tokens itself. */
   hasCounter(model: string): boolean;
-  /** Whether at least one backend can take requests. */
+  /** True if at least one backend can take requests. */
   isReady(): boolean;
 }
 

@@ -5,7 +5,6 @@ import { at, type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts"
 
 const DESCRIPTION = "A model routing gateway: one address in front of hosted model APIs and self-hosted engines.";
 
-/** Where to go on. */
 const LINKS = {
   models: "/v1/models",
   openapi: "/openapi.json",
@@ -96,7 +95,7 @@ export function prefersHtml(accept: string): boolean {
   return html > 0 && html >= quality(accept, "application/json");
 }
 
-/** What the header says of just this type (RFC 9110, section 12.5.1); 0 where it does not name it. */
+/** The weight that the header gives this type itself (RFC 9110, section 12.5.1); 0 if it does not name the type. */
 function quality(accept: string, type: string): number {
   for (const entry of accept.toLowerCase().split(",")) {
     const [name = "", ...parameters] = entry.split(";").map((part) => part.trim());
