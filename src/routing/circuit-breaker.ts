@@ -7,8 +7,8 @@ import { isCredentialRefusal, type UpstreamFailure } from "../upstream/failure.t
 export type CircuitState = "closed" | "open" | "half_open";
 
 /**
- * What the end of a request says about its backend. `overload`: alive, but with more work than it can take. `neutral`:
- * nothing, because the client left or made a mistake of its own. Neither moves the circuit.
+ * The meaning of a request's end for its backend. `overload`: the backend is alive, but has more work than it can take.
+ * `neutral`: none, because the client left or made a mistake of its own. Neither moves the circuit.
  */
 export type CircuitOutcome = "success" | "failure" | "overload" | "neutral";
 
@@ -23,7 +23,7 @@ export const INCIDENT_MS = 1_000;
 
 const BUCKETS = 12;
 const BUCKET_MS = WINDOW_MS / BUCKETS;
-/** Numbers of one bucket. */
+/** Counts in one bucket. */
 const COUNTS = 3;
 
 export function classifyOutcome(
@@ -74,7 +74,7 @@ export class CircuitBreaker {
   #incidentAt = 0;
   #incidentSinceMs = Number.NEGATIVE_INFINITY;
   #incidentsInARow = 0;
-  /** Meaningful while open. */
+  /** Only valid while the circuit is open. */
   #opensAtMs = 0;
   #probes = 0;
   #successes = 0;
@@ -108,7 +108,7 @@ export class CircuitBreaker {
     return this.#state === "open" && nowMs >= this.#opensAtMs ? "half_open" : this.#state;
   }
 
-  /** Whether admit would return a ticket; changes nothing. */
+  /** True if admit would return a ticket; changes nothing. */
   allows(nowMs: number): boolean {
     if (this.#state === "closed") return true;
     if (this.#state === "open") return nowMs >= this.#opensAtMs;
@@ -116,8 +116,8 @@ export class CircuitBreaker {
   }
 
   /**
-   * Whether admit would return a ticket to a request that no backend could be asked for otherwise. With the policy's `panic`
-   * an open circuit is then tried before its timeout has passed, by as many requests at a time as a half-open one.
+   * True if admit would return a ticket to a request for which no other backend is left. With the policy's `panic` an open
+   * circuit is then tried before its timeout has passed, by as many requests at a time as a half-open one.
    */
   allowsInPanic(nowMs: number): boolean {
     return this.allows(nowMs) || (this.#state === "open" && this.policy.panic);
@@ -255,7 +255,7 @@ class OutcomeWindow {
   }
 }
 
-/** Clocks may start below zero. */
+/** Never negative, though clocks may start below zero. */
 function baseOf(bucket: number): number {
   return (((bucket % BUCKETS) + BUCKETS) % BUCKETS) * COUNTS;
 }

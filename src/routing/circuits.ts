@@ -31,7 +31,7 @@ interface CircuitsParts {
 
 type OwnedCircuits = ReturnType<typeof createCircuits>;
 
-/** What requests need of them, whichever process they belong to. */
+/** The part that requests use, in whichever process they run. */
 export type Circuits = Omit<OwnedCircuits, "view" | "report" | "reportEarlier" | "reset">;
 
 const FREE_PERMIT: Permit = Object.freeze({ isProbe: false, settle() {} });
@@ -50,18 +50,18 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
   }
 
   return {
-    /** Whether acquire would give a permit now. Changes nothing, so that it can be asked of every candidate. */
+    /** True if acquire would give a permit now. Changes nothing, so that it can be asked of every candidate. */
     allows(name: string): boolean {
       if (isOff) return true;
       const breaker = circuits.get(name)?.breaker;
       return breaker === undefined || breaker.isClosed || breaker.allows(now());
     },
-    /** Whether any request reaches the backend: its circuit is not open, or the panic rule opens it to some. */
+    /** True if some requests reach the backend: its circuit is not open, or the panic rule opens it to some. */
     letsThrough: (name: string): boolean => {
       const breaker = circuits.get(name)?.breaker;
       return isOff || breaker === undefined || breaker.state(now()) !== "open" || breaker.policy.panic;
     },
-    /** Whether acquire would give a permit to a request that no backend could be asked for otherwise. */
+    /** True if acquire would give a permit to a request for which no other backend is left. */
     allowsInPanic(name: string): boolean {
       return isOff || (circuits.get(name)?.breaker.allowsInPanic(now()) ?? true);
     },
@@ -77,7 +77,7 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
      * all places for such requests are taken.
      */
     trialEnd: (name: string) => circuits.get(name)?.trialEnd(),
-    /** What the end of an attempt means for the circuit of this backend; undefined = it succeeded. */
+    /** The meaning of an attempt's end for this backend's circuit; undefined = it succeeded. */
     outcomeOf(name: string, failure: UpstreamFailure | undefined): CircuitOutcome {
       // Without a failure there is nothing to look up.
       return failure === undefined
@@ -101,7 +101,7 @@ export function createCircuits({ settings: first, now, changed }: CircuitsParts)
       if (from !== "closed") changed?.({ backend: name, from, to: "closed" });
       return from;
     },
-    /** A circuit as the workers see it. */
+    /** The state of a circuit for the workers. */
     view(name: string) {
       const { breaker } = getOrMake(circuits, name, newCircuit);
       const nowMs = now();

@@ -10,7 +10,7 @@ import { hasOperation } from "./router.ts";
 
 /** Why a backend gets no requests, and when that may change. */
 export interface Absence {
-  /** For clients: names no address. */
+  /** Shown to clients, so it names no address. */
   why: string;
   /** Milliseconds until it is looked at again; undefined while it is not looked at. */
   nextLookMs: number | undefined;

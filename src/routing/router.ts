@@ -8,7 +8,7 @@ import { Choice } from "./choice.ts";
 import type { Circuits, Permit } from "./circuits.ts";
 import type { SelectionQuery, SelectionStrategy } from "./strategy.ts";
 
-/** What decides who may be asked for a request. */
+/** The facts of a request that decide which backends may be asked. */
 export interface RoutedRequest {
   operation: Operation;
   /** The backend that holds what the request refers to; asked first while it may be. */
@@ -25,7 +25,7 @@ export interface Admitted {
   permit: Permit;
   /** Every backend that was considered; undefined where there was only one, or the caller does not ask for it. */
   told?: readonly Candidate[] | undefined;
-  /** What the scores of these say; undefined where no strategy was asked. */
+  /** The meaning of these scores; undefined where no strategy was asked. */
   scoreMeans?: string | undefined;
   /** Its circuit is open, as are those of all others that could have been asked. */
   inPanic?: boolean;
@@ -108,7 +108,7 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
   }
 
   return {
-    /** Whether a backend may be asked now. */
+    /** True if a backend may be asked now. */
     mayAsk: (entry: BackendEntry, operation: Operation) => refusalOf(entry, operation) === undefined,
     /**
      * Chooses a backend and has it admitted: one that was not tried yet, or, when all were, one that was. Backends of
@@ -159,7 +159,7 @@ function reserveOf({ backend }: BackendEntry, tried: ReadonlySet<string>): numbe
   return (tried.has(backend.name) ? 2 : 0) + (backend.weight > 0 ? 0 : 1);
 }
 
-/** Whether the backend can do it, be it by means of another operation. */
+/** True if the backend has the operation, or another by which it can be done. */
 export function hasOperation({ backend }: BackendEntry, operation: Operation): boolean {
   return servedBy(backend.paths, operation) !== undefined;
 }

@@ -16,7 +16,7 @@ export interface SelectionQuery {
   prefixAt?: ((backendName: string) => PrefixChain | undefined) | undefined;
 }
 
-/** What a strategy makes of the candidates of one choice. */
+/** One choice: its candidates, and the strategy's scores and objections. */
 export interface Ranking {
   readonly candidates: readonly BackendEntry[];
   /** The places in that list of those who may be asked, in its order; never empty. */
@@ -27,11 +27,11 @@ export interface Ranking {
   readonly objections: (string | undefined)[];
 }
 
-/** What it says of itself is read behind score(): one that leaves a choice to another says what that one does. */
+/** Its words about itself are read after score(): a strategy that leaves a choice to another gives that one's. */
 export interface SelectionStrategy {
-  /** Who decides, where it is not always the strategy of the configuration. */
+  /** The strategy that decides, where it is not always the one of the configuration. */
   readonly decidedBy?: StrategyName | undefined;
-  /** What its scores say, for the reader of a request's story. */
+  /** The meaning of its scores, for the reader of a request's story. */
   readonly scoreMeans: string;
   readonly best: "highest" | "lowest";
   /** Of equally good ones one is drawn; else the first in the order of the configuration is chosen. */
@@ -46,7 +46,7 @@ export interface SelectionStrategy {
   used?(ranking: Ranking, query: SelectionQuery, chosen: number): void;
 }
 
-/** What a backend has to do in proportion to others; also one that stands by has its turn once it is asked at all. */
+/** The weight of the backend; a standby counts as 1 once it is asked at all. */
 export function shareOf({ backend }: BackendEntry): number {
   return Math.max(backend.weight, 1);
 }

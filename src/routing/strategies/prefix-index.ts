@@ -11,7 +11,6 @@ import type { Ranking, SelectionQuery, SelectionStrategy } from "../strategy.ts"
 const SCORE_MEANS =
   "share of the prompt in its cache, its room and its health, weighted; the highest is chosen that has not more than its share";
 
-/** What is asked of the index. */
 type Index = Pick<
   KvIndex,
   "settings" | "look" | "rawOverlap" | "isClaimed" | "passed" | "tierMultiplier" | "health" | "counted"
@@ -19,14 +18,14 @@ type Index = Pick<
 
 /** `configured` chooses when no backend has enough of the prompt. */
 export function withPrefixIndex(index: Index, configured: SelectionStrategy): SelectionStrategy {
-  /** By place; of the choice at hand. */
+  /** Values of the present choice, by place. */
   const raw: number[] = [];
   const tiers: number[] = [];
   const claimed: boolean[] = [];
   let isLookedUp = false;
   let isHit = false;
 
-  /** Whether a backend has enough of the prompt. */
+  /** True if a backend has enough of the prompt. */
   function lookUp({ candidates, places }: Ranking, query: SelectionQuery): boolean {
     const { min_overlap_threshold: threshold } = index.settings.scoring;
     let seen: PrefixChain | undefined;

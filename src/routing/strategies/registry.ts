@@ -20,8 +20,8 @@ const STRATEGIES: Record<StrategyName, (routing: Settings["routing"]) => Selecti
 };
 
 /**
- * What chooses where the index of KV caches does not. Where it is on, PrefixAwareHash is the index itself, and something
- * else is left for prompts that no backend has.
+ * The strategy for choices that the index of KV caches does not make. With the index on, PrefixAwareHash is the index itself,
+ * and its fallback strategy chooses for prompts that no backend has.
  */
 export function createStrategy(
   routing: Settings["routing"],
