@@ -20,7 +20,7 @@ interface BridgeConnectionParts extends Pick<McpBridgeParts, "buffer" | "log"> {
   fromServer(message: JsonObject): Promise<void>;
 }
 
-/** Of one connection, unanswered. */
+/** Most unanswered requests of one connection. */
 const MAX_OPEN_REQUESTS = 1_024;
 
 interface OpenRequest {
@@ -36,7 +36,7 @@ export function createBridgeConnection(spec: ProcessSpec, parts: BridgeConnectio
   const queue = createQueue(parts.buffer, deliver);
   let lastId = 0;
   let lastWords = "";
-  /** How it ended, once it has. */
+  /** Says how the process ended, once it has. */
   let over: string | undefined;
 
   const server: ServerProcess = startServerProcess(spec, {
@@ -61,7 +61,7 @@ export function createBridgeConnection(spec: ProcessSpec, parts: BridgeConnectio
       await parts.fromServer(message);
       return;
     }
-    // What answers nothing that is still open comes too late.
+    // A response to no open request comes too late, and is dropped.
     const request = requests.get(message.id as number);
     if (request !== undefined) request.answered({ ...message, id: request.clientId });
   }
@@ -74,7 +74,7 @@ export function createBridgeConnection(spec: ProcessSpec, parts: BridgeConnectio
     try {
       await server.send({ ...message, jsonrpc: "2.0" });
     } catch (error) {
-      // What is open is failed with the reason when the end is known.
+      // Open requests fail with the reason once the end of the process is known.
       if (error instanceof ServerEnded) return;
       throw new BridgeError(
         -32001,

@@ -26,7 +26,7 @@ export interface ProcessParts {
   receive(message: JsonObject): void | Promise<void>;
   mask: Masking;
   log(level: "info" | "warn", message: string): void;
-  /** Between SIGTERM and SIGKILL. */
+  /** Time between SIGTERM and SIGKILL. */
   killAfterMs?: number;
 }
 
@@ -56,7 +56,7 @@ export class ServerEnded extends Error {
 
 const INHERITED = ["PATH", "HOME", "LANG"];
 const MAX_LINE_BYTES = 32 * 1024 * 1024;
-/** What waits for a server that does not read. */
+/** Bytes that may wait for a server that does not read. */
 const MAX_WAITING_BYTES = 64 * 1024 * 1024;
 const KILL_AFTER_MS = 5_000;
 
@@ -240,7 +240,7 @@ function createWriter(sink: Bun.FileSink, gone: Promise<void>) {
     end(): void {
       isOver = true;
       void (async () => {
-        // What is under way breaks with the process when it does not read any more.
+        // A write under way fails with the process if that does not read any more.
         await sink.end();
       })().catch(() => undefined);
     },

@@ -15,7 +15,7 @@ import { createStdioTransport } from "./stdio-transport.ts";
 interface McpConnectionParts {
   /** Absolute: the server's root, and where a process begins that names no folder. */
   cwd: string;
-  /** Its other roots. */
+  /** Further roots of the server. */
   directories: readonly string[];
   mask: Masking;
   log(level: "info" | "warn", message: string): void;
@@ -84,7 +84,7 @@ export function createConnection(spec: McpServerSpec, library: Library, parts: M
       if (transport instanceof library.StreamableHTTPClientTransport) await goodbye(transport);
       await transport.close();
     } catch {
-      // What cannot be closed is closed by the other side, or by the end of its process.
+      // The other side, or the end of its process, closes the connection then.
     }
   }
 
@@ -143,7 +143,7 @@ async function listTools(client: Client, signal: AbortSignal, warn: (message: st
   return [...tools.values()];
 }
 
-/** What went wrong, for people and models: one line without secrets. */
+/** The message for people and models: one line without secrets. */
 export function troubleText(error: unknown, mask: Masking): string {
   return oneLine(mask(error instanceof Error ? error.message : String(error)), 300);
 }

@@ -25,7 +25,7 @@ const GUARD = `
 exec 3<&-
 `;
 
-/** What shells add to the environment of their own accord. */
+/** Shells add these to the environment themselves. */
 const ADDED_BY_SHELLS = ["PWD", "OLDPWD", "SHLVL"];
 const IDENTIFIER = /^[A-Za-z_][A-Za-z0-9_]*$/;
 

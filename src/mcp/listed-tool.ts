@@ -4,7 +4,7 @@
 import { isObject, type JsonObject } from "../lib/json.ts";
 
 export interface ListedTool {
-  /** As the server calls it. */
+  /** The server's own name of the tool. */
   name: string;
   title: string;
   description: string;

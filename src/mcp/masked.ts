@@ -11,7 +11,7 @@ export function secretsOf(server: {
   url?: string;
 }): string[] {
   const url = URL.parse(server.url ?? "");
-  // What stands behind "Bearer" is a secret without that word as well.
+  // The text behind "Bearer" is a secret without that word as well.
   const headers = Object.values(server.headers ?? {}).flatMap((value) => [value, ...value.split(/\s+/)]);
   const inAddress = url === null ? [] : [url.password, ...url.searchParams.values()];
   return [...Object.values(server.env ?? {}), ...headers, ...inAddress];

@@ -32,12 +32,12 @@ export type OpenMcpServers = (
   specs: readonly McpServerSpec[],
   parts: {
     cwd: string;
-    /** More roots than that one. */
+    /** Further roots. */
     directories?: readonly string[];
     spawnTimeoutMs: number;
     /** One line for people and the log: which server, and what is wrong. */
     trouble(server: string, message: string): void;
-    /** What servers print to their standard error, and what is odd about what they say. */
+    /** Takes lines that servers print to their standard error, and notes on what is odd in their messages. */
     log(level: "info" | "warn", message: string): void;
   },
 ) => McpServers;
@@ -58,7 +58,7 @@ export interface McpBridge {
   message(connectionId: string, message: object, signal: AbortSignal): Promise<object | undefined>;
   /** SIGTERM, 5 s, SIGKILL; resolves when the process is gone. */
   disconnect(connectionId: string): Promise<void>;
-  /** Of all connections. Never throws. */
+  /** Disconnects every connection. Never throws. */
   close(): Promise<void>;
 }
 
@@ -73,11 +73,11 @@ export class BridgeError extends Error {
   }
 }
 
-/** What the configuration says of the bridge. */
+/** Settings of the bridge. */
 export interface BridgeOptions {
-  /** acp.mcp.servers. */
+  /** From acp.mcp.servers. */
   servers: Readonly<Record<string, { command: string; args: string[]; env: Record<string, string>; cwd?: string }>>;
-  /** Empty: all. */
+  /** Ids of servers; empty: all. */
   allowed: readonly string[];
   maxConnections: number;
   spawnTimeoutMs: number;
@@ -90,7 +90,7 @@ export interface McpBridgeParts {
   buffer: number;
   /** How long a server is watched before it counts as connected: one that cannot run ends at once. */
   watchedMs?: number;
-  /** What a server sends of itself: notifications, and requests to the client. Resolves when it is written. */
+  /** Takes the server's own messages: notifications, and requests to the client. Resolves when the message is written. */
   fromServer(connectionId: string, message: object): Promise<void>;
   log(level: "info" | "warn", message: string): void;
 }

@@ -12,14 +12,14 @@ import type { McpServerSpec } from "./servers.ts";
 import { readToolResult } from "./tool-result.ts";
 
 interface SupervisorParts {
-  /** What the server is called in messages. */
+  /** The server's name in messages. */
   label: string;
   cwd: string;
   directories: readonly string[];
   spawnTimeoutMs: number;
   trouble(message: string): void;
   log(level: "info" | "warn", message: string): void;
-  /** The list of tools is another one. */
+  /** The list of tools has changed. */
   changed(): void;
 }
 
