@@ -11,7 +11,7 @@ export interface CacheEvent {
   action: CacheAction;
   /** Both halves of the hash; undefined: the whole cache, which only `purged` may say. */
   hash: { low: number; high: number } | undefined;
-  /** Whether it is about the storage behind the GPU; undefined where it does not say. */
+  /** True for the storage behind the GPU; undefined where the event does not say. */
   isWarm: boolean | undefined;
 }
 

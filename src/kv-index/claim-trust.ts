@@ -3,7 +3,7 @@
 
 import type { Usage } from "../generation/usage.ts";
 
-/** What is known of one backend's word. */
+/** How far one backend's claims are believed. */
 export interface ClaimTrust {
   /** How many requests may still be drawn by claims alone. */
   credit: number;
@@ -13,11 +13,11 @@ export interface ClaimTrust {
   distrustedUntil: number;
 }
 
-/** What a backend has claimed of a prompt before it was asked. */
+/** A backend's claim about a prompt, made before it was asked. */
 export interface Claim {
   /** Blocks that it has claimed, from the beginning; at least one. */
   told: number;
-  /** Blocks of the prompt. */
+  /** Blocks of the whole prompt. */
   blocks: number;
 }
 
@@ -43,7 +43,7 @@ export function drew(trust: ClaimTrust): void {
   trust.credit--;
 }
 
-/** Whether the tokens of an answer confirm a claim; undefined where they say nothing. */
+/** True if the tokens of an answer confirm a claim; undefined where they say nothing about it. */
 export function confirms(usage: Usage | undefined, claim: Claim | undefined): boolean | undefined {
   const { cacheRead, total = 0 } = usage?.input ?? {};
   if (claim === undefined || total === 0 || cacheRead === undefined) return undefined;

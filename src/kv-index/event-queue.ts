@@ -4,7 +4,7 @@ export class EventQueue<Event> {
   readonly #ring: (Event | undefined)[];
   #oldest = 0;
   #count = 0;
-  /** How many were lost. */
+  /** Number of events that were lost. */
   dropped = 0;
 
   constructor(capacity: number) {

@@ -40,7 +40,7 @@ export interface EventSource {
 }
 
 const MAX_QUEUED = 4_096;
-/** Told to the index in one go. */
+/** Events that the index takes in one go. */
 const BATCH = 512;
 /** An event of a cache has a hash and a few words. */
 const MAX_EVENT_BYTES = 64 * 1024;

@@ -11,7 +11,7 @@ interface EventSourcesParts extends Omit<EventSourceParts, "settings" | "told"> 
 }
 
 export function createEventSources(parts: EventSourcesParts) {
-  /** By what they were opened for. */
+  /** Keys are the settings of a source and the server of its backend, as JSON. */
   let open = new Map<string, EventSource>();
 
   return {

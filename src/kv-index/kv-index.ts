@@ -47,7 +47,7 @@ export interface KvIndexImage {
   table: TableImage;
   known: { name: string; server: string; slot: number; trust: ClaimTrust }[];
   freeSlots: number[];
-  /** By the clock of the entries. */
+  /** The clock of the entries. */
   seconds: number;
 }
 
@@ -74,7 +74,7 @@ export class KvIndex {
     return this.#settings;
   }
 
-  /** What is known stays, as far as there is room for it and its backend is the same. */
+  /** Entries stay as far as there is room for them and their backend is the same. */
   apply(settings: KvIndexSettings, backends: readonly IndexedBackend[]): void {
     const { max_entries } = this.#settings;
     this.#settings = settings;
@@ -105,7 +105,7 @@ export class KvIndex {
     this.#table.learn(words, slot, this.#seconds());
   }
 
-  /** A backend tells of its cache. */
+  /** Takes an event of a backend's cache. */
   told(backendName: string, { action, hash, isWarm }: CacheEvent): void {
     const slot = this.#believed(backendName)?.slot;
     if (slot === undefined) return;
@@ -119,7 +119,7 @@ export class KvIndex {
     switch (action) {
       case "created":
       case "reloaded":
-        // What stands in a storage that is not reckoned with is not there.
+        // A block in a storage that is not taken into account counts as gone.
         if (isWarm && !offloads) table.release(low, high, slot, false);
         else table.confirm(low, high, slot, this.#seconds(), isWarm === true && action === "created");
         return;
@@ -151,14 +151,14 @@ export class KvIndex {
     return (counted[known.slot] as number) / this.#blocks;
   }
 
-  /** What the backend has claimed of a prompt, whatever it has answered; undefined for nothing. */
+  /** The backend's claim about a prompt, whatever it has answered; undefined for none. */
   claimOf(backendName: string, { words, blocks }: PrefixChain): Claim | undefined {
     const slot = this.#table.hasClaims ? this.#known.get(backendName)?.slot : undefined;
     const told = slot === undefined ? 0 : this.#table.toldOf(words, slot, this.#oldestSeconds());
     return told === 0 ? undefined : { told, blocks };
   }
 
-  /** Whether a part of what rawOverlap() says is only claimed. */
+  /** True if a part of the share that rawOverlap() returns is only claimed. */
   isClaimed(backendName: string): boolean {
     if (!this.#table.hasClaims) return false;
     const known = this.#known.get(backendName);
@@ -174,7 +174,7 @@ export class KvIndex {
     if (isDrawn) drew(known.trust);
   }
 
-  /** What these blocks count for by the places where they are. */
+  /** The weight of the backend's blocks by the places where they are. */
   tierMultiplier(backendName: string): number {
     const slot = this.#known.get(backendName)?.slot;
     const matched = slot === undefined ? 0 : (this.#overlap.matched[slot] as number);
@@ -249,7 +249,7 @@ export class KvIndex {
     };
   }
 
-  /** What an index with the same settings knew a moment ago. */
+  /** Takes over the entries of an index with the same settings. */
   restore({ table, known, freeSlots, seconds }: KvIndexImage): void {
     this.#table = new PrefixTable(this.#settings.max_entries, this.#parts.random);
     this.#table.restore(table);

@@ -2,7 +2,7 @@
 
 import type { CacheEvent } from "./cache-event.ts";
 
-/** What has happened since the news before. */
+/** Changes since the news before. */
 export interface KvNews {
   /** Backends that hold these blocks now, two words for each. */
   learnt: [backendName: string, words: Uint32Array][];
@@ -18,6 +18,6 @@ export interface KvTeller {
   told(backendName: string, event: CacheEvent): void;
   ended(backendName: string, hasFailed: boolean, isConfirmed: boolean | undefined): void;
   counted(hits: number, lookups: number): void;
-  /** All backends where none is named. */
+  /** Undefined: all backends. */
   cleared(backendName: string | undefined): void;
 }

@@ -3,7 +3,6 @@
 
 export const BLOCK_BYTES = 512;
 
-/** Blocks that are hashed in one go. */
 const BUFFERED_BLOCKS = 128;
 const LINE_FEED = 10;
 /** Shorter texts are written faster by hand than by a call of the runtime. */
@@ -16,7 +15,6 @@ const MAX_BYTES_PER_UNIT = 3;
 
 const encoder = new TextEncoder();
 
-/** The hashes of one prompt. */
 export class PrefixChain {
   /** Two words per block, the lower one first. */
   readonly words: Uint32Array;

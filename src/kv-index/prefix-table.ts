@@ -34,7 +34,7 @@ export const MAX_SLOTS = SLOT_MASK;
 export const BYTES_PER_ENTRY = WORDS * 4 + 8;
 const FIRST_CAPACITY = 1024;
 
-/** What is found for one prompt, by the slot of the backend. */
+/** The blocks of one prompt that backends hold, by the backend's slot. */
 export interface Overlap {
   /** Blocks from the beginning that it holds: without a gap, or because it has claimed the last of them. */
   readonly matched: Int32Array;
@@ -87,7 +87,7 @@ export class PrefixTable {
     return this.#size;
   }
 
-  /** Whether any backend has claimed what it holds. */
+  /** True if any backend has claimed blocks. */
   get hasClaims(): boolean {
     return this.#named > 0;
   }
@@ -162,8 +162,8 @@ export class PrefixTable {
   }
 
   /**
-   * What belongs to a hash alone: its block, and those before it that lead nowhere else and were not claimed by
-   * themselves. Either they are gone, or they are kept outside of the GPU.
+   * Releases the blocks that belong to a hash alone: its own, and those before it that lead nowhere else and were not claimed
+   * by themselves. They are gone, or they are kept outside of the GPU.
    */
   release(low: number, high: number, slot: number, staysWarm: boolean): void {
     let entry = this.find(low, high, slot);
