@@ -76,11 +76,10 @@ export function compose(around: Surroundings) {
     cache,
     files,
     kvIndex,
-    /** What answers under the configuration that is in force. */
+    /** Serves under the configuration in force. */
     get running() {
       return running;
     },
-    /** The Redis servers in use. */
     redis: () =>
       [
         { use: "response_cache", isThere: cache.server.isThere },

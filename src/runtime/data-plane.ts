@@ -43,18 +43,17 @@ import { createSearchProvider } from "../web-search/provider.ts";
 import type { ProcessState } from "./process-state.ts";
 import type { Surroundings } from "./surroundings.ts";
 
-/** What it is made of besides its surroundings. */
 interface DataPlaneParts {
   state: ProcessState;
   limiter: Limiter;
-  /** Undefined while it is off. */
+  /** Undefined while the cache is off. */
   cache: CacheInUse | undefined;
   strategy: SelectionStrategy;
   files: { inUse: FilesInUse };
   kvIndex: Pick<KvIndexPart, "strategyOver" | "prefixes">;
 }
 
-/** What one is made for. */
+/** The configuration that a data plane is made for. */
 interface Configured {
   settings: Settings;
   metadata: ModelMetadataSource;
@@ -193,7 +192,7 @@ function publicApiParts(
   } satisfies PublicApiParts;
 }
 
-/** What the frame of every request needs, of the public API and of the admin API. */
+/** Parts for the frame of every request, of the public API and of the admin API. */
 function frameParts(around: Surroundings, { state, limiter }: DataPlaneParts, settings: Settings) {
   const { identify, adminDoor, reporter, happened, snapshot, clock, log } = around;
   const { api_keys, server } = settings;

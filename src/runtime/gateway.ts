@@ -44,7 +44,7 @@ export interface GatewayParts {
   workers?: Workers | undefined;
   /** Under which these name cached answers. */
   cacheSeed?: number;
-  /** What this process makes of a version of the configuration; default: all of it. */
+  /** This process's version of a configuration; default: the configuration itself. */
   view?: (snapshot: ConfigSnapshot) => ConfigSnapshot;
 }
 
@@ -65,7 +65,7 @@ export interface Gateway extends NeutralEntry {
   start(): Promise<void>;
   /** Before the listeners are drained: answers that would never end are over. */
   closing(): void;
-  /** What has to be sent to others still is sent, for so long at most. */
+  /** Sends what still has to be sent, for at most this time. */
   stop(withinMs?: number): Promise<void>;
 }
 

@@ -14,21 +14,21 @@ import type { ProcessNumbers } from "../workers/messages.ts";
 
 export interface GaugeSources {
   fleet: Parameters<typeof addBackendGauges>[1];
-  /** Undefined while it is off. */
+  /** Undefined while the cache is off. */
   cache(): Pick<ResponseCache, "stats"> | undefined;
   /** The Redis servers in use, by what they are used for. */
   redis(): readonly { use: string; isThere: boolean }[];
   /** Undefined while files are switched off, and until the store is open. */
   files(): FileUsage | undefined;
-  /** Whether the receiver takes what it is sent; undefined while there is none. */
+  /** True if the receiver took the last request; undefined while there is no receiver. */
   otlp: { isUp(signal: "traces" | "metrics"): boolean | undefined };
-  /** Undefined while it is off. */
+  /** Undefined while the index is off. */
   kvIndex(): KvIndexInUse | undefined;
   configVersion(): number;
   /** False while the configuration file is broken. */
   configReloadOk(): boolean;
   openStreams(): number;
-  /** Seconds. */
+  /** In seconds. */
   eventLoopLag(): number;
   wallTime(): number;
   /** Undefined: there is this process alone. */
@@ -57,7 +57,7 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
   registry.read(INSTRUMENTS.buildInfo, () => [{ labels: [VERSION, `bun ${Bun.version}`], value: 1 }]);
   single(INSTRUMENTS.uptime, () => (sources.wallTime() - startedAtMs) / 1000);
   single(INSTRUMENTS.startTime, () => startedAtMs / 1000);
-  /** Of all processes together. */
+  /** Adds up all processes. */
   function sum(own: number, of: (numbers: ProcessNumbers) => number): number {
     return (sources.workers?.numbers() ?? []).reduce((total, numbers) => total + of(numbers), own);
   }

@@ -13,7 +13,6 @@ import { isChatModel } from "../models/chat-models.ts";
 import { VERSION } from "../names.ts";
 import type { Gateway, GatewayParts } from "./gateway.ts";
 
-/** What server mode is started with. */
 export interface ServeParts extends Omit<GatewayParts, "clock" | "workers" | "cacheSeed"> {
   /** Backends that were found without a configuration. */
   findings: Findings | undefined;

@@ -58,7 +58,10 @@ export async function openConfiguration(command: StartCommand, env: Environment)
 
 export type AgentConfiguration = Extract<Awaited<ReturnType<typeof openAgentConfiguration>>, { ok: true }>;
 
-/** What a gateway would start with, for a process beside it. What is found without a file is looked for later. */
+/**
+ * The configuration that a gateway would start with, for a process beside it. Backends are searched for later if there is no
+ * file.
+ */
 export async function openAgentConfiguration(command: StartCommand, env: Environment) {
   const { cwd, common, loaded } = await load(command, env);
   if (!loaded.ok) return failed(renderProblems(loaded.problems, loaded.path, cwd).trimEnd());

@@ -15,7 +15,7 @@ export function raiseFetchLimit(): void {
   } as NodeJS.ProcessEnv);
 }
 
-/** What starts this program again; a compiled binary is the program itself. */
+/** The command that starts this program again; a compiled binary is the program itself. */
 export function ownCommand(): string[] {
   const script = process.argv[1] ?? "";
   return EMBEDDED_FILES.test(script) ? [process.execPath] : [process.execPath, script];

@@ -18,7 +18,7 @@ import type { AdminDoor } from "../server/endpoint.ts";
 import type { RouteTable } from "../server/route-table.ts";
 import type { WayToBackends } from "../upstream/way-to-backends.ts";
 
-/** What a gateway has, and a worker has of its own or of its primary. */
+/** Parts that a gateway owns; a worker has its own, or replicas of its primary's. */
 export interface Surroundings {
   snapshot: ConfigSnapshot;
   home: string | undefined;
@@ -28,13 +28,13 @@ export interface Surroundings {
   adminDoor: AdminDoor;
   wayToBackends: WayToBackends;
   fleet: ServingFleet;
-  /** What the fleet follows. */
+  /** The part that the fleet follows. */
   backends: Part;
   reporter: RequestReporter;
-  /** What is seen of requests; first to follow, last to stop. */
+  /** Statistics, metrics and traces of requests; the first part to follow, the last to stop. */
   telemetry: Part;
   happened: {
-    /** A limit has refused a request. */
+    /** Called when a limit has refused a request. */
     rateLimited(scope: string): void;
     fileUploaded(result: UploadResult): void;
     redisUnanswered(use: string): void;

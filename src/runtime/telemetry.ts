@@ -96,7 +96,7 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
     requestLog,
     events,
     happenings,
-    /** What the fleet tells. */
+    /** Receives events of the fleet. */
     ofBackends: {
       circuitChanged(change: CircuitChange) {
         events.circuitChanged(change);
@@ -104,7 +104,7 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
       },
       healthChanged: (change: HealthChange) => happenings.healthChanged(change),
     },
-    /** What could not be written the last time, each with the reason. */
+    /** Files whose last write failed, each with the reason. */
     storageProblems: () => [statsFile, sampler, requestLog].map((keeper) => keeper?.problem).filter(isTold),
     /** Lets the metrics show what others own. */
     show(
@@ -122,7 +122,7 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
         wallTime,
       });
     },
-    /** Before the first request. */
+    /** Runs before the first request. */
     async restore(): Promise<void> {
       await statsFile.restore();
       statsFile.start();
@@ -151,7 +151,7 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
 }
 
 interface KeepRequestsParts {
-  /** Undefined: in memory only. */
+  /** Undefined: requests are kept in memory only. */
   settings: RequestLogSettings | undefined;
   clock: Clock;
   log: Logger;
