@@ -18,7 +18,7 @@ export interface Caller {
   userId: string | undefined;
   organizationId: string | undefined;
   scopes: ReadonlySet<Scope>;
-  /** Left out: every model. */
+  /** Undefined: every model. */
   allowsModel?: (model: string) => boolean;
 }
 

@@ -88,8 +88,9 @@ function hostOf(entry: string): string | undefined {
 const COUNTED_ALONE: ReadonlySet<string> = new Set(["loopback", "linkLocal", "uniqueLocal", "rfc6145", "rfc6052"]);
 
 /**
- * What limits count as one client. An IPv6 client on the internet has a whole /64 and may send from any address in it,
- * so a limit per address would be none. In local networks a /64 holds all machines: these are counted one by one.
+ * The group of addresses that limits count as one client. An IPv6 client on the internet has a whole /64 and may send from any
+ * address in it, so a limit per address would be none. In local networks a /64 holds all machines: these are counted one by
+ * one.
  */
 export function clientGroup(address: string): string {
   if (!address.includes(":")) return address;

@@ -28,12 +28,12 @@ export function isLocalHost(host: string | null): boolean {
   return name === "localhost" || name.endsWith(".localhost") || isLoopback(name);
 }
 
-/** Whether only programs on this machine can connect. */
+/** True if only programs on this machine can connect. */
 export function isOnLoopback(bindAddresses: readonly string[]): boolean {
   return bindAddresses.every((address) => address.startsWith("unix:") || isLocalHost(address));
 }
 
-/** Whether a page of this origin has come from the host that it asks. */
+/** True if a page of this origin came from the host that it asks. */
 export function isSameOrigin(origin: string, host: string | null): boolean {
   return host !== null && originHost(origin) === host.toLowerCase();
 }

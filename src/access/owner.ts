@@ -15,7 +15,7 @@ export function ownerOf(caller: Pick<Caller, "keyId" | "userId" | "organizationI
   return userId !== undefined ? `user:${userId}` : `key:${keyId}`;
 }
 
-/** Whether requests may come from different owners; in mode permissive everyone without a key is one. */
+/** True if requests may come from different owners; in mode permissive all callers without a key are one. */
 export function hasSeveralOwners({ mode, keys }: Settings["api_keys"], identify: KeyIdentity): boolean {
   const owners = new Set(keys.filter(({ enabled }) => enabled).map((key) => ownerOf(callerOf(key, identify))));
   if (mode === "permissive") owners.add(ownerOf(undefined));

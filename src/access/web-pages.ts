@@ -15,7 +15,7 @@ export interface WebPageSettings {
   allowedOrigins: readonly string[];
   /** server.bind_address */
   boundTo: readonly string[];
-  /** Whether requests without an API key are refused: then no page can spend what its user has not given it. */
+  /** True if requests without an API key are refused: then no page can spend more than its user has given it. */
   keysRequired: boolean;
 }
 
