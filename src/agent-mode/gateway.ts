@@ -6,7 +6,7 @@ import type { Gateway } from "../runtime/gateway.ts";
 import type { AgentConfiguration } from "../runtime/open-configuration.ts";
 
 interface AgentGateway {
-  /** The same one for all who ask. */
+  /** Returns the same gateway to every caller. */
   compose(): Promise<Gateway>;
   /** Rejects when it cannot be composed; else it stays open. */
   readonly failed: Promise<never>;
