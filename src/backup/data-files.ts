@@ -6,13 +6,13 @@ import { join } from "node:path";
 import { REQUEST_SUFFIX } from "../stats/snapshot-request.ts";
 
 const DATABASE_HEADER = "SQLite format 3\0";
-/** What SQLite keeps beside a database; its content is in the copy. */
+/** Files of SQLite beside a database; the copy holds their content. */
 const SIDECARS = ["-wal", "-shm", "-journal"];
 /** Locks, and files that are being written. */
 const PASSING_FILES = [/\.lock$/, /^\..*\.tmp$/, new RegExp(`\\${REQUEST_SUFFIX}$`)];
 /** Uploads on their way, and what running agents tell of themselves. */
 const PASSING_FOLDERS = [/(^|\/)incoming$/, /^acp\/running$/];
-/** Made by file systems and mounts. */
+/** File systems and mounts make these. */
 export const NOT_OURS: readonly string[] = ["lost+found"];
 
 /**

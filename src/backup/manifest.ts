@@ -8,9 +8,7 @@ import { BackupProblem } from "./problem.ts";
 export const MANIFEST_NAME = "manifest.json";
 const FORMAT = 1;
 
-/** The folders of a backup. */
 export const PARTS = {
-  /** The data folder. */
   data: "data",
   /** The configuration file and what it names beside itself, by their paths from its folder. */
   config: "config",
@@ -31,7 +29,7 @@ const safePath = z
 
 const manifestSchema = z.object({
   format: z.literal(FORMAT),
-  /** Of the program. */
+  /** The version of the program. */
   version: z.string(),
   created_at: z.string(),
   /** Of the newest statistics in it; null: there are none. */

@@ -32,7 +32,7 @@ interface RestoreTarget {
   dataDir: string;
   /** Where the configuration file and what it names beside itself go. */
   baseDir: string;
-  /** What the configuration file in the backup is called there; undefined without one. */
+  /** Name of the configuration file in the backup; undefined without one. */
   configFile: string | undefined;
 }
 
@@ -101,7 +101,7 @@ async function putBeside(folder: string, manifest: Manifest, { baseDir, configFi
   return kept;
 }
 
-/** The mark goes last. */
+/** Removes the mark last. */
 async function empty(dataDir: string, mark: string): Promise<void> {
   for (const name of await readdir(dataDir)) {
     const path = join(dataDir, name);
