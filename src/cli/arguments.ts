@@ -12,7 +12,7 @@ interface StartOptions {
 
 export type Command =
   | ({ command: "serve" } & StartOptions)
-  /** Over standard input and output. */
+  /** Speaks over standard input and output. */
   | ({ command: "agent" } & StartOptions)
   | { command: "check-config"; config: string | undefined; modelMetadata: string | undefined; asJson: boolean }
   | { command: "health-check"; url: string | undefined; config: string | undefined }

@@ -10,7 +10,7 @@ export interface BannerOptions {
   version: string;
   /** "host:port", "[v6]:port" or "unix:/path", with the ports that were really taken. */
   addresses: readonly string[];
-  /** Their URLs are shown as they are. */
+  /** Their URLs are printed as they are. */
   backends: readonly BannerBackend[];
   /** Servers of this machine that answer and are not used. */
   unrecognised?: readonly UnrecognisedServer[];
@@ -19,7 +19,6 @@ export interface BannerOptions {
   /** A chat model for the example; without one the example lists models. */
   model?: string;
   apiKeyRequired?: boolean;
-  /** Use terminal colours. */
   colour?: boolean;
 }
 
@@ -59,7 +58,7 @@ function backendLines(backends: readonly BannerBackend[], dim: (text: string) =>
   return ["Backends:", ...lines, ...(hidden > 0 ? [`  and ${hidden} more`] : [])];
 }
 
-/** Whether it is a model server is for its owner to say; the line is a whole configuration, or a part of one. */
+/** Only its owner can say if it is a model server; the printed line is a whole configuration, or a part of one. */
 function unrecognisedLines(servers: readonly UnrecognisedServer[], dim: (text: string) => string): string[] {
   if (servers.length === 0) return [];
   const entries = servers.map(({ backend }) => {

@@ -14,7 +14,7 @@ export function renderProblems(problems: readonly Problem[], path: string | unde
   return [`${count} in ${subject}:`, ...ordered.map((problem) => `  ${renderProblem(problem, cwd)}`), ""].join("\n");
 }
 
-/** What --check-config found. */
+/** The result of --check-config. */
 interface CheckResult {
   /** Undefined without a file. */
   path: string | undefined;
