@@ -10,14 +10,14 @@ export interface DemoContext {
 }
 
 export interface DemoChoice {
-  /** What is written; a stream has a piece for each. */
+  /** The written tokens; a stream has a piece for each. */
   tokens: readonly string[];
   /** How many of them repeat the prompt, and are no usage. */
   echoed?: number;
   finishReason: "stop" | "length" | "tool_calls";
 }
 
-/** What each endpoint says in its own way. */
+/** The parts of an answer in which the endpoints differ. */
 export interface DemoForm<Own extends DemoChoice> {
   idPrefix: string;
   object: string;
@@ -31,7 +31,6 @@ export interface DemoForm<Own extends DemoChoice> {
   end: object;
 }
 
-/** Of a checked request. */
 interface DemoQuestion {
   model: string;
   stream?: boolean | null | undefined;
@@ -78,7 +77,7 @@ export function newId(prefix: string, random: () => number): string {
 }
 
 /**
- * What opens each choice, then its tokens, then the finish reasons, then usage if asked, then the end mark. Choices are
+ * The opening of each choice, then its tokens, then the finish reasons, then usage if asked, then the end mark. Choices are
  * written side by side: step k holds token k of every choice that has one.
  */
 function* chunkSteps<Own extends DemoChoice>(

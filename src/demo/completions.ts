@@ -6,7 +6,7 @@ import { completionReply, numbered } from "./reply.ts";
 import { type CompletionRequest, completionRequestSchema, invalidField, listOf, readRequest } from "./requests.ts";
 import { countInput, splitTokens } from "./tokens.ts";
 
-/** Of one request: prompts times n. */
+/** Most choices of one request: prompts times n. */
 const MAX_CHOICES = 128;
 
 const FORM: DemoForm<DemoChoice> = {

@@ -2,7 +2,6 @@
 
 import { splitTokens } from "./tokens.ts";
 
-/** As a request says them. */
 export interface Limits {
   maxTokens?: number | null | undefined;
   stop?: string | string[] | null | undefined;
@@ -23,7 +22,7 @@ export function limitText(text: string, { maxTokens, stop }: Limits): LimitedTex
   return { tokens, finishReason: tokens.length < allTokens.length ? "length" : "stop" };
 }
 
-/** Of those that are not empty. */
+/** Ignores empty sequences. */
 function firstOccurrence(text: string, sequences: readonly string[]): number | undefined {
   const places = sequences.filter((sequence) => sequence !== "").map((sequence) => text.indexOf(sequence));
   const found = places.filter((place) => place >= 0);
