@@ -20,11 +20,11 @@ export interface FoundBackend {
 
 /** A server on one of the ports that is not taken for an engine. */
 export interface UnrecognisedServer {
-  /** "127.0.0.1:8080" */
+  /** Such as "127.0.0.1:8080". */
   address: string;
-  /** What it answers, in words. */
+  /** Describes its answer. */
   said: string;
-  /** What the configuration would have to say for it to be used. */
+  /** The entry of the configuration that would use it. */
   backend: BackendDocument;
 }
 

@@ -7,7 +7,7 @@ export const PORTS_VARIABLE = "SIGNALBOX_DISCOVERY_PORTS";
 
 const MAX_PORTS = 32;
 
-/** What the variable says; undefined when it says nothing that can be understood. */
+/** Reads the variable; undefined if its text is not valid. */
 export function readPorts(text: string): readonly number[] | undefined {
   if (text.trim() === "none") return [];
   const words = text.split(",").map((word) => word.trim());

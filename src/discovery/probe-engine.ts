@@ -10,9 +10,9 @@ import { readModelList } from "../models/list.ts";
 export type Probe = (url: string, init: RequestInit) => Promise<Response>;
 
 interface EngineAnswer {
-  /** Undefined: it is not recognised. */
+  /** Undefined if the engine is not recognised. */
   kind: BackendKind | undefined;
-  /** What it answers, in words that are none of its own. */
+  /** Describes its answer, without words of its own. */
   said: string;
   wantsKey: boolean;
 }
