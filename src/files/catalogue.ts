@@ -52,7 +52,7 @@ interface CatalogPosition {
   sequence: number;
 }
 
-/** What recovery compares with what is on disk. */
+/** Recovery compares this with the files on disk. */
 interface KnownContent {
   id: string;
   bytes: number;
@@ -134,7 +134,6 @@ export function openCatalogue(path: string) {
         .query<{ id: string }, []>("SELECT id FROM leftovers")
         .all()
         .map(({ id }) => id),
-    /** Files whose time is over. */
     expired(now: number, limit: number): string[] {
       const rows = sqlite.query<{ id: string }, [number, number]>(
         "SELECT id FROM files WHERE expires_at <= ? ORDER BY expires_at LIMIT ?",

@@ -11,14 +11,14 @@ export interface StoredFile {
   mediaType: string;
   purpose: string;
   bytes: number;
-  /** Of the content, in hex. */
+  /** The digest of the content, in hex. */
   sha256: string;
   /** Unix times in seconds. */
   createdAt: number;
   expiresAt: number | undefined;
 }
 
-/** What a client says of its file; known when the whole form has been read, and not before. */
+/** Facts that a client gives about its file; known when the whole form has been read, and not before. */
 export type FileFacts = Pick<StoredFile, "owner" | "filename" | "mediaType" | "purpose"> & {
   /** Seconds from now; undefined: files.retention. */
   expiresAfterSeconds: number | undefined;
@@ -41,7 +41,7 @@ export interface IncomingFile {
 }
 
 export interface FileQuery {
-  /** 1 to 10,000. */
+  /** From 1 to 10,000. */
   limit: number;
   order: "asc" | "desc";
   purpose?: string | undefined;
@@ -55,7 +55,7 @@ export interface FilePage {
   hasMore: boolean;
 }
 
-/** Of all files, and of each owner. */
+/** Counts all files, and those of each owner. */
 export interface FileUsage {
   count: number;
   bytes: number;
@@ -77,7 +77,7 @@ export interface FileStore {
   /** All of it; to be asked only of files whose size is known to be bearable. */
   read(file: StoredFile): Promise<Uint8Array>;
   usage(): FileUsage;
-  /** What is under way comes to its end by itself. */
+  /** Work under way goes on to its end. */
   close(): void;
 }
 

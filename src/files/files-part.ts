@@ -23,7 +23,7 @@ interface FilesPart extends Part {
   readonly inUse: FilesInUse;
   /** Undefined where no store is open, or it cannot tell. */
   usage(): FileUsage | undefined;
-  /** What an earlier run has left is cleaned up, and what expires goes, also without requests. */
+  /** Cleans up after an earlier run, and removes expired files even when no requests come. */
   start(): void;
   stop(): void;
 }
@@ -31,10 +31,10 @@ interface FilesPart extends Part {
 /** A store at one place; another place is another store. */
 interface StorePlace {
   folder: string;
-  /** All that it is made of. */
+  /** The settings that the store was made from. */
   made: Pick<FileSettings, "storage" | "path" | "s3">;
   opened: Promise<FileStore> | undefined;
-  /** Once it is open. */
+  /** Set once the store is open. */
   store?: FileStore;
 }
 

@@ -31,13 +31,13 @@ interface SpoolParts {
   ended(): void;
 }
 
-/** What the uploads of one store have in common. */
+/** Shared by the uploads of one store. */
 interface Spool extends SpoolParts {
-  /** Bytes of all that arrive. */
+  /** Bytes of all uploads under way. */
   arriving: number;
 }
 
-/** The result begins an upload. */
+/** The returned function begins an upload. */
 export function createSpool(parts: SpoolParts): (limits: UploadLimits) => IncomingFile {
   const spool: Spool = { ...parts, arriving: 0 };
   return (limits) => new SpooledFile(spool, limits);

@@ -48,7 +48,7 @@ async function removeRows(catalogue: Catalogue, pathOf: (id: string) => string, 
     const rows = catalogue.contentsAfter(last, BATCH);
     if (rows.length === 0) break;
     const sizes = await Promise.all(rows.map(({ id }) => sizeOf(pathOf(id))));
-    // What was deleted in the meantime is no longer known, and has no content for that reason.
+    // A file that was deleted in the meantime is no longer known, and has no content for that reason.
     const broken = rows.filter(({ id, bytes }, index) => sizes[index] !== bytes && catalogue.isKnown(id));
     if (broken.length > 0) catalogue.remove(broken.map(({ id }) => id));
     removed += broken.length;

@@ -129,7 +129,7 @@ interface S3Question {
   isWhole: boolean;
 }
 
-/** Whether the answer is what was asked for, of an object of that size. */
+/** True if the answer is the range that was asked for, of an object of that size. */
 function has({ status, headers }: Response, { bytes, start, end, isWhole }: S3Question): boolean {
   if (!isWhole) return status === 206 && headers.get("content-range") === `bytes ${start}-${end - 1}/${bytes}`;
   return status === 200 && Number(headers.get("content-length") ?? bytes) === bytes;

@@ -24,7 +24,7 @@ export function storageTrouble(error: unknown): GatewayError {
   return new GatewayError(ERRORS.storageUnavailable, message, { cause: error });
 }
 
-/** For the log. */
+/** The reason for the log. */
 export function reasonOf(error: unknown): string {
   return codeOf(error) ?? (error instanceof Error ? error.message : "unknown error");
 }

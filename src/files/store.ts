@@ -107,7 +107,7 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
   };
 }
 
-/** What a file that is written now is dated by the file system, whose clock may be another and has coarse ticks. */
+/** The file system's own time for a file written now: its clock may differ, and has coarse ticks. */
 function timeOfFiles(folder: string): number {
   const path = join(folder, crypto.randomUUID());
   closeSync(openSync(path, "wx", 0o600));
@@ -249,7 +249,7 @@ async function removeSoon(inside: StoreInside, id: string): Promise<void> {
   if (!storage.notesLeftovers || life.underWay > MOST_UNDER_WAY) await removed;
 }
 
-/** What stays in spite of it is gone after the next start. */
+/** Contents that cannot be removed now are removed after the next start. */
 async function removeContents({ catalogue, storage, log }: StoreInside, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     try {
