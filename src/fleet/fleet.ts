@@ -33,7 +33,7 @@ interface FleetParts {
   healthChanged?: (change: HealthChange) => void;
 }
 
-/** What the pipeline needs of a fleet. */
+/** The part of a fleet that the pipeline uses. */
 export type ServingFleet = Pick<Fleet, "board" | "firstChecks" | "refreshModels" | "suspect" | "absenceOf"> & {
   circuits: Circuits;
   models: Pick<ModelDirectory, "list" | "find">;
@@ -194,7 +194,7 @@ export class Fleet {
     await Promise.all([this.#checker.stop(), this.#catalog.stop()]);
   }
 
-  /** What is kept of models goes with its backend, and begins again where the configured ones are others. */
+  /** The model lists of a removed backend go, and those of a backend with other configured models begin again. */
   #relist({ removed, added, changed }: BackendChanges): void {
     for (const name of removed) {
       this.#unwatch(name);
@@ -219,7 +219,7 @@ export class Fleet {
     return this.#catalog.list(name).map((model) => model.id);
   }
 
-  /** Whether its list is wanted, for its models, for what they take, or for what it is. */
+  /** True if the backend's list is needed: for its models, for their intakes, or to recognise its kind. */
   #isAsked(name: string): boolean {
     const backend = this.#registry.backend(name);
     const { configuredModels, kind } = backend;
@@ -240,7 +240,7 @@ export class Fleet {
     if (record.state !== previousState) {
       this.#options.healthChanged?.({ backend: name, from: previousState, to: record.state, reason: outcome.reason });
     }
-    // What made the circuit open is over: the backend is tried again without waiting for the circuit's own time.
+    // The reason for the open circuit is gone: the backend is tried again without waiting for the circuit's own time.
     const hasRecovered = previousState !== "ready" || record.consecutiveSuccesses === 1;
     if (record.state === "ready" && hasRecovered) this.circuits.recovered(name);
     if (record.state !== "ready" || !this.#isAsked(name)) return;
@@ -268,7 +268,7 @@ export class Fleet {
     const { log, circuitChanged } = this.#options;
     log.warn({ backend, from, to }, `the circuit of backend ${backend} is ${to}`);
     circuitChanged?.(change);
-    // Whether it still lives is known soon, instead of at the next turn of the checks.
+    // An extra check tells soon if the backend still lives, instead of at the next turn of the checks.
     if (to === "open") this.suspect(backend);
   }
 }

@@ -52,7 +52,7 @@ export function createModelDirectory(
   }
 
   return {
-    /** What the enabled backends serve; undefined while one of them has never said it. */
+    /** The models of the enabled backends; undefined until each of them has listed its models. */
     served(): ServedModels | undefined {
       const { entries, serving } = registry.current;
       const enabled = entries.filter(({ backend }) => backend.enabled);
@@ -64,7 +64,7 @@ export function createModelDirectory(
       };
     },
     refresh,
-    /** The list of GET /v1/models. */
+    /** Answers GET /v1/models. */
     async list(): Promise<readonly ModelListEntry[]> {
       await firstLooks.answers();
       const expired: string[] = [];

@@ -14,7 +14,7 @@ import { canBeAsked } from "./can-be-asked.ts";
 export interface BackendState {
   backend: Backend;
   counters: BackendCounters;
-  /** Undefined: it takes requests. */
+  /** Undefined while it takes requests. */
   drain: Drain | undefined;
   health: HealthState;
   available: boolean;
@@ -24,7 +24,7 @@ export interface BackendState {
   /** Milliseconds since its circuit was closed last. */
   circuitTroubledMs: number | undefined;
   models: readonly string[];
-  /** Undefined: it is not checked. */
+  /** Undefined if it is not checked. */
   view: HealthView | undefined;
 }
 
@@ -59,14 +59,14 @@ export function statesOf(board: BackendBoard, sources: StatusSources): BackendSt
   return { configured, removed: [...drains.values()].map(removedState) };
 }
 
-/** What is known by name belongs to the backend that has the name now. */
+/** Facts known by name are left out: they belong to the backend that has the name now. */
 function removedState(drain: Drain): BackendState {
   const { backend, counters } = drain;
   const unknown = { health: "unknown", available: false, askable: false, circuit: "closed" } as const;
   return { backend, counters, drain, ...unknown, circuitTroubledMs: undefined, models: [], view: undefined };
 }
 
-/** In words for clients. */
+/** The reason in words for clients. */
 export function whyAway(view: HealthView | undefined): string {
   const state = view?.record.state ?? "unknown";
   if (state === "unknown") return "not checked yet";

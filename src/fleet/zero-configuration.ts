@@ -6,7 +6,7 @@ import { formatPath } from "../config/values/values.ts";
 import { type Discovery, discover } from "../discovery/discover.ts";
 import { PORTS_VARIABLE, readPorts, USUAL_PORTS } from "../discovery/ports.ts";
 
-/** What was found without configuration, and what could not be used of it. */
+/** Engines found without a configuration, and servers that were not recognised. */
 export type Findings = Pick<Discovery, "found" | "unrecognised">;
 
 type ZeroConfiguration =
