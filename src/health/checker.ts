@@ -17,7 +17,7 @@ export interface CheckReport {
   outcome: ProbeOutcome;
 }
 
-/** What is known of the last check, for status views. */
+/** The last check, for status views. */
 export interface HealthView {
   record: HealthRecord;
   /** Unix milliseconds; undefined before the first check. */

@@ -28,7 +28,7 @@ export type ProbePlan = ReturnType<typeof probePlan>;
 interface ProbeParts {
   transport: Transport;
   clock: Clock;
-  /** Aborted when the checker stops. */
+  /** Aborts when the checker stops. */
   stop: AbortSignal;
 }
 
