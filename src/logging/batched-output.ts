@@ -37,7 +37,7 @@ export function batchedOutput(
   let lost = 0;
   let timer: Timer | undefined;
 
-  /** True when everything has left. */
+  /** True when nothing is left to write. */
   function send(): boolean {
     for (;;) {
       if (unsent.length === 0) {

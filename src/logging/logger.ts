@@ -12,13 +12,13 @@ const LEVELS = ["trace", "debug", "info", "warn", "error", "fatal"] as const;
 type Level = (typeof LEVELS)[number];
 
 interface WriteLine {
-  /** What is undefined is left out; what was thrown stands under `err`. */
+  /** Members that are undefined are left out; a thrown value stands under `err`. */
   (fields: object, message: string): void;
   (message: string): void;
 }
 
 export interface Logger extends Readonly<Record<Level, WriteLine>> {
-  /** The lowest that is written. */
+  /** Lines below this level are not written. */
   level: Level | "silent";
   isLevelEnabled(level: Level): boolean;
   readonly destination: LogDestination;
@@ -29,7 +29,7 @@ interface LogDestination {
   format?: ((line: string) => string) | undefined;
   /** Takes one line with its end; it may wait for others. */
   write(line: string): void;
-  /** Nothing waits any longer. */
+  /** Writes all lines that wait. */
   flush?(): void;
 }
 

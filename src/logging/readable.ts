@@ -1,6 +1,6 @@
 // Log lines for people: time, level and message in columns, then the fields as key=value.
 
-/** A line as the logger makes it. */
+/** A line of the logger. */
 interface LogEntry {
   time?: string;
   level?: string;
@@ -10,7 +10,7 @@ interface LogEntry {
 }
 
 const MESSAGE_WIDTH = 24;
-/** The longest is "error". */
+/** The longest name is "error". */
 const LEVEL_WIDTH = 5;
 
 const RESET = "\u001b[0m";
@@ -56,7 +56,7 @@ function shown(value: unknown): string {
   return harmless(JSON.stringify(value));
 }
 
-/** What a terminal or a reader of lines would obey is written as an escape, so that no value can forge a line. */
+/** Characters that a terminal or a reader of lines would obey are escaped, so that no value can forge a line. */
 function harmless(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
   return text.replaceAll(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g, (character) => {
