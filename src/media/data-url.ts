@@ -12,7 +12,7 @@ interface DataUrl {
 
 const SCHEME = "data:";
 const BASE64_MARK = /; *base64$/;
-/** Longer heads are no media types. */
+/** A longer head is no media type. */
 const MAX_HEAD_LENGTH = 256;
 const NOT_BASE64 = /[^A-Za-z0-9+/]/;
 const BLANK = /[\t\n\r ]/;
@@ -26,7 +26,7 @@ interface DataUrlParts {
   /** Lower case, without parameters; "" when the URL names none. */
   mediaType: string;
   isBase64: boolean;
-  /** What stands behind the comma, as it is written. */
+  /** The text behind the comma, as it is written. */
   payload: string;
 }
 

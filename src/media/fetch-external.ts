@@ -52,7 +52,7 @@ export interface ExternalFetchRequest {
 }
 
 interface ExternalFile {
-  /** Proven by the content. */
+  /** Proven by the first bytes of the content. */
   mediaType: string;
   bytes: Uint8Array;
 }
@@ -139,7 +139,7 @@ export function createExternalFetch(options: ExternalFetchParts): FetchExternal 
     } finally {
       deadlines.remove(deadline);
       request.signal?.removeEventListener("abort", leave);
-      // Whatever is still open is given up.
+      // Ends every connection that is still open.
       abort.abort();
     }
   }
@@ -162,7 +162,7 @@ function connect(url: URL, address: string, signal: AbortSignal, ca: string | un
     headers: {
       Host: url.host,
       Accept: "*/*",
-      // What is measured is what is transferred: nothing may grow while it is unpacked.
+      // Limits count transferred bytes, so the body must not grow by unpacking.
       "Accept-Encoding": "identity",
       "User-Agent": "signalbox",
     },

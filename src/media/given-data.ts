@@ -17,7 +17,7 @@ interface GivenData {
   /** A data URL, or base64 where `mediaType` is given. */
   value: string;
   mediaType?: string;
-  /** The field, as errors name it. */
+  /** The field's name in errors. */
   param: string;
 }
 
@@ -41,7 +41,7 @@ export function checkGivenData({ place, value, mediaType, param }: GivenData): v
     param,
     WITH_TEXT,
   );
-  // What goes on as it is cannot be put right, and backends refuse a picture under another type's name.
+  // The data is passed on unchanged, and backends refuse a picture under another type's name.
   if (!isUnknownType(declared) && found !== declared) {
     throw refused(param, `the file is said to be ${declared}, but its content is ${found}.`);
   }

@@ -30,7 +30,7 @@ const MAX_TOTAL_BYTES = 48 * 1024 * 1024;
 
 const ALL_KINDS: readonly MediaPart["type"][] = ["image", "document"];
 
-/** Whether any part has to be replaced. */
+/** True if a part has to be replaced. */
 export function needsInlining(request: GenerationRequest, options: InlineOptions = {}): boolean {
   return request.messages.some(({ parts }) => parts.some((part) => hasUrl(part, options)));
 }

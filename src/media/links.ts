@@ -6,7 +6,7 @@ import { compileGlob } from "../lib/glob.ts";
 import { refused } from "./media-types.ts";
 import { canonicalAddress, isLocalName, isPublicAddress } from "./public-address.ts";
 
-/** What the operator opened though it is not public; left out: nothing. */
+/** Hosts that the operator has opened though they are not public; by default none. */
 export interface OpenHosts {
   /** In the spelling of canonicalAddress. */
   allowAddress?: (address: string) => boolean;
@@ -82,7 +82,9 @@ export function literalAddress({ hostname }: URL): string | undefined {
   return canonicalAddress(hostname.replace(/^\[|\]$/g, ""));
 }
 
-/** What is known without asking for the addresses of a name: whether any of them would do, or all, or none. */
+/**
+ * The verdict before the addresses of a name are looked up: any address would do, only public ones, only opened ones, or none.
+ */
 export function judgeHost(
   url: URL,
   { allowAddress, allowName }: OpenHosts,
@@ -99,7 +101,7 @@ export function judgeHost(
   return allowAddress === undefined ? "closed" : "opened-only";
 }
 
-/** Whether an address that a name leads to may be connected to. */
+/** True if the gateway may connect to an address of a name. */
 export function mayConnect(
   address: string,
   judged: ReturnType<typeof judgeHost>,

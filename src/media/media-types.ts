@@ -23,7 +23,7 @@ const RULES: ReadonlyMap<string, MediaTypeRule> = new Map([
   ["text/plain", DOCUMENT],
 ]);
 
-/** What servers say when they do not know. */
+/** Servers send these for files of unknown type. */
 const UNKNOWN_TYPES: ReadonlySet<string> = new Set(["", "application/octet-stream", "binary/octet-stream"]);
 
 const SIGNATURES: readonly { mediaType: string; offset: number; bytes: string }[] = [
@@ -68,7 +68,7 @@ const OTHER_NAMES: ReadonlyMap<string, string> = new Map([
 export interface AcceptedMedia {
   /** Which kinds the field may hold; both when left out. */
   kinds?: readonly MediaTypeRule["kind"][];
-  /** Whether text/plain is accepted, too. */
+  /** True if text/plain is accepted, too. */
   plainText?: boolean;
 }
 
@@ -123,7 +123,7 @@ export function sniffBase64(base64: string): string | undefined {
 interface MediaFacts {
   /** As declared, in the spelling of normalizeMediaType; "" when nothing was declared. */
   declared: string;
-  /** What the first bytes prove. */
+  /** The type that the first bytes prove. */
   sniffed: string | undefined;
   sizeBytes: number;
   /** Looks at all bytes; asked only for plain text. */
@@ -174,7 +174,7 @@ function another(param: string, mediaType: string): GatewayError {
   return refused(param, `the file is said to be ${mediaType}, but its content is not.`);
 }
 
-/** The same for a base64 payload. */
+/** As checkMedia(), for a base64 payload. */
 export function checkBase64Media(
   media: { mediaType: string; base64: string; decodedBytes: number },
   param: string,
@@ -189,7 +189,7 @@ export function checkBase64Media(
   return checkMedia(facts, param, accepted);
 }
 
-/** UTF-8 without NUL. */
+/** True for UTF-8 without NUL. */
 export function isPlainText(bytes: Uint8Array): boolean {
   if (bytes.includes(0)) return false;
   try {

@@ -7,7 +7,7 @@ export interface PngFacts {
   hasAlpha: boolean;
 }
 
-/** What is wrong, as words behind the name of a field: "is not a PNG image". */
+/** Words that follow the name of a field: "is not a PNG image". */
 interface PngFault {
   problem: string;
 }
@@ -17,7 +17,7 @@ const SIGNATURE = Uint8Array.of(137, 80, 78, 71, 13, 10, 26, 10);
 /** Of an image's side; the largest that any model takes is a quarter of it. */
 const MAX_SIDE = 16_384;
 
-/** What deflate makes of one byte at most. */
+/** Deflate makes at most so many bytes of one. */
 const MAX_EXPANSION = 1032;
 
 /** Length, type and checksum of a chunk. */
@@ -110,7 +110,7 @@ function readHeader(data: Uint8Array): PngHeader | PngFault {
   };
 }
 
-/** What stands behind IHDR, up to the end of the file. */
+/** Reads the chunks behind IHDR, up to the end of the file. */
 function readBody(bytes: Uint8Array, start: number, { colour, colourType, depth }: PngHeader) {
   let dataBytes = 0;
   let isDataOver = false;
@@ -184,7 +184,7 @@ function isCritical(type: string): boolean {
   return type.charAt(0) < "a";
 }
 
-/** What the rows take when they are unpacked, each with a byte that names its filter. */
+/** Bytes of the unpacked rows, each with a byte that names its filter. */
 function rawBytes({ width, height, depth, colour, isInterlaced }: PngHeader): number {
   const pixelBits = depth * colour.channels;
   if (!isInterlaced) return height * (1 + Math.ceil((width * pixelBits) / 8));

@@ -8,7 +8,7 @@ export function canonicalAddress(text: string): string | undefined {
   return parse(text)?.toString();
 }
 
-/** Whether the address can be reached by everybody; what is not known to be public is not. */
+/** True if the address can be reached from everywhere; an address that is not known to be public cannot. */
 export function isPublicAddress(text: string): boolean {
   const address = parse(text);
   if (address === undefined) return false;
