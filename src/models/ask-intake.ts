@@ -9,7 +9,10 @@ import { parseJson } from "../lib/json.ts";
 import { intakeInProps, intakeInShow } from "./intake.ts";
 import type { ModelRecord } from "./list.ts";
 
-/** What is known by now, by model; one of which nothing is known is not asked about again until it changes. */
+/**
+ * Intakes known by now, by model. Undefined: the model was asked about without a result, and is asked again only once it
+ * changes.
+ */
 export type ToldIntakes = ReadonlyMap<string, Intake | undefined>;
 
 /** A model that was created again may take something else. */

@@ -27,16 +27,15 @@ export interface ModelCatalog {
   remove(name: string): void;
   /** New settings; what is known stays. */
   apply(settings: CatalogSettings): void;
-  /** The last known list. */
   list(name: string): readonly ListedModel[];
   freshness(name: string): Freshness;
-  /** Whether another question may bring something new after this age. */
+  /** True if another question may bring something new after this age. */
   isOlderThan(name: string, ageMs: number): boolean;
-  /** Whether the backend has neither answered nor failed to. */
+  /** True if the backend has neither answered nor failed to. */
   isCold(name: string): boolean;
   /** Asks the backend now, or joins the question under way; never rejects. */
   renew(name: string): Promise<void>;
-  /** Counts the changes of lists. */
+  /** Number of changes of lists so far. */
   readonly revision: number;
   stop(): Promise<void>;
 }
@@ -49,14 +48,14 @@ interface ModelCatalogParts {
   transport: Transport;
   clock: Clock;
   log: Logger;
-  /** What the backend answered (also when its models are configured); undefined after a failure. */
+  /** Called with the backend's answer, even if its models are configured; undefined after a failure. */
   onAnswer: (
     name: string,
     answer: readonly ModelRecord[] | undefined,
     /** Aborts when the backend is removed, and its name may stand for another one. */
     removed: AbortSignal,
   ) => Promise<void> | void;
-  /** What its models take besides text, by the names of the list. */
+  /** Called with the intakes of its models, by the names of the list. */
   onIntakes?: (name: string, intakes: Intakes) => void;
 }
 
@@ -71,7 +70,7 @@ const FAILURE_RETRY_MS = 5_000;
 
 interface CatalogSlot {
   models: readonly ListedModel[];
-  /** What backends say of models besides the list. */
+  /** Intakes that the backend reports outside of its list. */
   intakes: ToldIntakes;
   /** Clock time of the last answer, and of the last failure since then. */
   answeredMs: number | undefined;

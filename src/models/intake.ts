@@ -13,7 +13,7 @@ export function intakeInList({ architecture, input_modalities, capabilities }: J
   return isObject(capabilities) ? intakeOfFlags(capabilities) : undefined;
 }
 
-/** Of llama.cpp's /props. */
+/** Reads an answer of llama.cpp's /props. */
 export function intakeInProps(answer: unknown): Intake | undefined {
   return isObject(answer) && isObject(answer.modalities) ? intakeOfFlags(answer.modalities) : undefined;
 }

@@ -5,7 +5,6 @@ import type { Intake } from "../generation/intake.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { intakeInList } from "./intake.ts";
 
-/** One entry of GET /v1/models. */
 export interface ModelListEntry {
   id: string;
   object: "model";
@@ -19,7 +18,7 @@ export interface ModelListEntry {
   backends: readonly string[];
 }
 
-/** What GET /v1/models/{model} needs to know of a model. */
+/** The facts of a model for GET /v1/models/{model}. */
 export interface FoundModel {
   id: string;
   created: number;
@@ -29,13 +28,13 @@ export interface FoundModel {
   backends: readonly string[];
 }
 
-/** What a backend says of one of its models. */
+/** One model in a backend's list. */
 export interface ModelRecord {
   id: string;
   /** Unix time in seconds. */
   created: number | undefined;
   ownedBy: string | undefined;
-  /** What the list says of what it takes besides text. */
+  /** Media besides text that the model takes, as far as the list says. */
   intake?: Intake | undefined;
 }
 
@@ -86,7 +85,7 @@ function readId({ id, key, name }: JsonObject): string | undefined {
   return typeof name === "string" && name !== "" ? name.replace(/^models\/(?=.)/, "") : undefined;
 }
 
-/** Whole seconds of a Unix time in seconds or milliseconds, or of a date text. */
+/** Whole seconds from a Unix time in seconds or milliseconds, or from a date text. */
 function readTime(value: unknown): number | undefined {
   if (typeof value === "number" && value > 0 && Number.isFinite(value)) {
     return Math.floor(value > 100_000_000_000 ? value / 1000 : value);

@@ -33,7 +33,7 @@ export async function parseModelMetadata(content: string): Promise<MetadataFileR
   return checkModelMetadata(value);
 }
 
-/** What a parser made of a file. */
+/** Checks the value of a parsed file. */
 export function checkModelMetadata(value: unknown): MetadataFileResult {
   const parsed = fileSchema.safeParse(value);
   if (!parsed.success) return { ok: false, problems: parsed.error.issues.flatMap(describeIssue) };

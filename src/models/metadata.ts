@@ -8,9 +8,9 @@ import type { ModelListEntry } from "./list.ts";
 import { createMetadataLookup, type MetadataLookup, type PublicMetadata, toPublicMetadata } from "./metadata-lookup.ts";
 
 export interface ModelMetadataSource {
-  /** As one backend has it. */
+  /** The metadata for one backend. */
   of(modelId: string, backendName: string): ModelMetadata | undefined;
-  /** What the configuration of the backend itself says. */
+  /** The metadata in the backend's own configuration. */
   configuredOf(modelId: string, backendName: string): ModelMetadata | undefined;
   /** As the first of the backends that says something of its own has it. */
   ofAny(modelId: string, backendNames: readonly string[]): ModelMetadata | undefined;
@@ -52,7 +52,7 @@ export function createModelMetadata({ backends, external }: MetadataSources): Mo
 /** An entry of the model list while metadata enrichment is on. */
 type EnrichedEntry = ModelListEntry & { metadata?: PublicMetadata };
 
-/** An entry while it is off. */
+/** An entry while metadata is off. */
 type PlainEntry = Omit<ModelListEntry, "backends">;
 
 /** The list as clients get it. Made once per list, however often it is asked for. */
