@@ -56,7 +56,7 @@ export function createBucket({ endpoint, bucket, region, access_key, secret_key 
     fetch(client.presign(key, { method, expiresIn: SIGNED_FOR_SECONDS }), {
       method,
       headers: { "accept-encoding": "identity", ...headers },
-      // What is signed is meant for this server alone.
+      // A signature is for this server only, so no redirect is followed.
       redirect: "manual",
       ...options,
     } as BunFetchRequestInit);
@@ -67,7 +67,7 @@ export async function passOver(response: Response): Promise<void> {
   await readBounded(response.body, MAX_PASSED_BYTES);
 }
 
-/** What an answer says that is not the one that was hoped for; reads it to its end. */
+/** Reads an unexpected answer to its end, for its error. */
 export async function readTrouble(response: Response): Promise<BucketTrouble> {
   const body = await readBounded(response.body, MAX_PASSED_BYTES);
   const [, code] = CODE.exec(new TextDecoder().decode(body)) ?? [];
