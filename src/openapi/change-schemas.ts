@@ -2,13 +2,13 @@
 
 import { constant, described, flag, type Schema, text, texts } from "./json-schema.ts";
 
-/** Of the configuration. */
+/** The version of the configuration. */
 export const version: Schema<number> = { type: "integer", minimum: 1 };
 
-/** Of what has been done, in words. */
+/** Members of the answer to a change. */
 export const done = { success: constant(true), message: text };
 
-/** Of an answer to a dry run. */
+/** Members of the answer to a dry run. */
 export const dryRun = { dry_run: constant(true), estimated_impact: text };
 
 /** The version that a change is made for. */

@@ -26,7 +26,7 @@ const DESCRIPTION = `Signalbox routes requests for models to the backends that s
 HEAD works wherever GET does. Any other method is 405 with \`Allow\`, any other path 404. Objects may get further members in
 later versions. Flags in queries are \`true\` or \`false\`; \`1\`, \`0\` and a bare name, which means true, are read as well.`;
 
-/** In the order of the endpoints. */
+/** Keeps the order of the endpoints. */
 export function openApiDocument(endpoints: readonly DescribedEndpoint[]): object {
   return freezeDeep({
     openapi: "3.1.1",

@@ -27,7 +27,7 @@ function formatOf({ errorFormat }: DescribedEndpoint): "Error" | "MessagesError"
   return errorFormat === undefined ? "Error" : "MessagesError";
 }
 
-/** What an endpoint can refuse with: status -> reference. */
+/** The error responses of an endpoint: status -> reference. */
 export function errorReferences(endpoint: DescribedEndpoint): object {
   const { errors, forwardsErrors } = endpoint;
   const format = formatOf(endpoint);

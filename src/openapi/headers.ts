@@ -30,7 +30,7 @@ export const HEADERS = {
   "X-Fallback-Attempts": { description: "Models that were asked instead.", schema: count },
 } satisfies Record<string, Header>;
 
-/** On every answer. */
+/** Sent with every answer. */
 export const COMMON_HEADERS: readonly (keyof typeof HEADERS)[] = ["X-Request-ID", "X-Signalbox-Request-ID"];
 
 export const LIMIT_HEADERS: readonly (keyof typeof HEADERS)[] = [

@@ -10,7 +10,7 @@ export interface Schema<out Value> extends JsonSchema {
   readonly [VALUE]?: Value;
 }
 
-/** What a schema describes, as it is made; members of objects may be read only. */
+/** The type of the values that a schema describes, as they are made; members of objects may be read only. */
 export type ValueOf<Described> = Described extends Schema<infer Value> ? Value : never;
 
 export type Properties = Readonly<Record<string, JsonSchema>>;
@@ -78,12 +78,12 @@ export function component<Value>(name: string, schema: Schema<Value> | (() => Sc
   return Object.defineProperty(ref(name), DEFINITION, { value: { name, schema: made } }) as Component<Value>;
 }
 
-/** What a schema says itself, where it stands as a reference for that. */
+/** The schema itself, or the definition that a reference leads to. */
 export function definitionOf(schema: JsonSchema): JsonSchema {
   return DEFINITION in schema ? (schema as Component<unknown>)[DEFINITION].schema() : schema;
 }
 
-/** In the order of the document. */
+/** Keeps the order of the components. */
 export function schemasOf(...components: readonly Component<unknown>[]): Schemas {
   const schemas = {};
   for (const { [DEFINITION]: definition } of components) {
@@ -118,7 +118,7 @@ export function shape<Required extends Properties, Optional extends Properties =
   };
 }
 
-/** The same as a component. */
+/** A shape() as a component. */
 export function namedShape<Required extends Properties, Optional extends Properties = NoMembers>(
   name: string,
   required: Required,

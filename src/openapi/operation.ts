@@ -24,9 +24,8 @@ export interface DescribedEndpoint extends Endpoint {
   description?: string;
   parameters?: readonly Parameter[];
   body?: Body;
-  /** What comes when all went well. */
+  /** Answers without an error. */
   answers: readonly DescribedAnswer[];
-  /** Statuses of errors. */
   errors: readonly number[];
   /** A backend's own error statuses come through. */
   forwardsErrors?: boolean;
@@ -63,7 +62,7 @@ export interface Body<out Value = unknown> {
 export interface DescribedAnswer<out Value = unknown> {
   status: number;
   description: string;
-  /** Of the JSON body. */
+  /** The schema of a JSON body. */
   schema?: Schema<Value>;
   /** Of the data of each event of a stream. */
   events?: JsonSchema;

@@ -35,12 +35,11 @@ export function configSchemas(): Record<string, JsonSchema> {
   return schemas;
 }
 
-/** The schema of a section. */
 export function sectionRef(name: string): JsonSchema {
   return ref(componentOf(name));
 }
 
-/** What an operation has for each section. */
+/** The parts of an operation in which sections differ. */
 export function eachSection<Differences>(
   make: (section: string) => Differences,
 ): Readonly<Record<string, Differences>> {
@@ -107,7 +106,7 @@ function mergePatch(schema: JsonSchema): JsonSchema {
   };
 }
 
-/** What an operator may write; parts that JSON Schema cannot say accept anything. */
+/** Describes the input that an operator may write; parts that JSON Schema cannot express accept anything. */
 function toSchema(schema: z.ZodType): JsonSchema {
   const { $schema: _, ...rest } = z.toJSONSchema(schema, { io: "input", unrepresentable: "any" }) as JsonSchema;
   return rest;

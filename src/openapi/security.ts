@@ -2,7 +2,7 @@
 
 import type { Endpoint } from "../server/endpoint.ts";
 
-/** Who may call it: anyone, keys with a scope, administrators, or scrapers of metrics. */
+/** The callers of an operation: all, keys with a scope, administrators, or scrapers of metrics. */
 type Audience = Endpoint["access"] | "metrics";
 
 /** Only the metrics have credentials of their own. */
