@@ -59,7 +59,7 @@ export async function loadPromptFiles(
 }
 
 interface NamedFile {
-  /** The key that names it. */
+  /** The key of the configuration that names it. */
   path: Problem["path"];
   name: string;
 }

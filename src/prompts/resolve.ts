@@ -25,7 +25,6 @@ export function createPrompts(settings: PromptSettings, files: PromptFiles) {
       const prompt = models.get(model) ?? backends.get(backendName) ?? fallback;
       return prompt === "" ? undefined : prompt;
     },
-    /** How it is added. */
     merge,
   };
 }
