@@ -10,7 +10,7 @@ import type { BucketPolicy } from "./token-bucket.ts";
 export type BucketMode = "take" | "look" | "put";
 
 interface SharedBucket {
-  /** Its key in Redis. */
+  /** The bucket's key in Redis. */
   key: string;
   policy: BucketPolicy;
 }

@@ -4,7 +4,7 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { BucketPolicy, BucketReading } from "./token-bucket.ts";
 
-/** Whose limit speaks. */
+/** The owner of the limit that decided. */
 export type LimitScope = "client" | "key" | "global" | "backend";
 
 export interface Decision {

@@ -20,7 +20,7 @@ interface LimiterParts extends RedisSurroundings {
   elsewhere?: ((settings: Settings) => Limiter) | undefined;
 }
 
-/** Whether buckets are on a server holds from the start to the end: to switch takes a restart. */
+/** The choice of a storage holds from the start to the end: a switch to Redis, or back, takes a restart. */
 export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: LimiterParts) {
   const { clock, identify, elsewhere } = parts;
   const { now, wallTime } = clock;

@@ -33,9 +33,9 @@ export interface Limiter {
   guessRefusal(query: LimitQuery): Eventually<Decision | undefined>;
   /** Undoes an admitted `take`, for a request that was refused afterwards without any backend being asked. */
   putBack(query: LimitQuery): void;
-  /** Whether `takeBackend` would succeed now, as far as that is known here; takes nothing. */
+  /** True if `takeBackend` would succeed now, as far as that is known here; takes nothing. */
   backendHasRoom(name: string): boolean;
-  /** Whether `takeBackend` answers later. */
+  /** True if `takeBackend` returns a promise. */
   readonly takesLater: boolean;
   /** One token of the backend; false when it has none, and then nothing is taken. */
   takeBackend(name: string): Eventually<boolean>;
@@ -58,7 +58,7 @@ export interface LimiterParts extends LimitRulesParts {
   previous?: MemoryLimiter | undefined;
 }
 
-/** Every answer comes at once. */
+/** Decides without a promise. */
 export interface MemoryLimiter extends Limiter {
   take(query: LimitQuery): Decision | undefined;
   takeForGuess(query: LimitQuery): Decision | undefined;
@@ -287,7 +287,7 @@ function createBuckets(firstPolicy: BucketPolicy, maxEntries: number, seed: numb
     get size(): number {
       return buckets.size;
     },
-    /** Whether a bucket that was not full has been forgotten. */
+    /** True if a bucket that was not full has been forgotten. */
     get hasDebts(): boolean {
       return debts !== undefined;
     },

@@ -9,9 +9,9 @@ import { type BucketPolicy, bucketPolicy, look } from "./token-bucket.ts";
 
 interface SharedLimiterParts extends LimitRulesParts {
   redis: Redis;
-  /** What the keys of all buckets begin with. */
+  /** Begins the keys of all buckets. */
   prefix: string;
-  /** What decides while the server is away. */
+  /** Decides while the server is away. */
   own: Limiter;
   now(): number;
   wallTime(): number;
@@ -42,7 +42,7 @@ export async function checkBuckets(client: RedisClient, prefix: string): Promise
 export function createSharedLimiter({ redis, prefix, own, now, wallTime, ...ruled }: SharedLimiterParts): Limiter {
   const rules = createLimitRules(ruled);
   const { limitsRequests, hasBypassKeys, limitsBackends, isExempt } = rules;
-  /** What the server has said of backends without a token, until they have one. */
+  /** Refusals by the server for backends without a token, kept until they have one. */
   const refusals = new Map<string, { decision: Decision; untilMs: number }>();
   let turns = 0;
 
@@ -78,7 +78,7 @@ export function createSharedLimiter({ redis, prefix, own, now, wallTime, ...rule
     });
   }
 
-  /** What the server says, or the process itself while it says nothing. */
+  /** The server's decision, or the process's own while the server does not answer. */
   function decide<Answer>(
     asked: Promise<Decision | undefined> | undefined,
     read: (decision: Decision) => Answer,

@@ -5,7 +5,7 @@
  * microseconds, and credit in parts of a token so small that each microsecond earns a whole number of them.
  */
 export interface BucketPolicy {
-  /** Most tokens a bucket holds. */
+  /** Most tokens in the bucket. */
   readonly capacity: number;
   /** Parts that one microsecond earns: the tokens per window. */
   readonly earnedPerUs: number;
@@ -55,7 +55,7 @@ export function take(bucket: Bucket, nowMs: number): BucketReading {
   return reading(bucket, nowMs, allowed);
 }
 
-/** What `take` would find, without taking. */
+/** The result that `take` would have, without taking. */
 export function look(bucket: Bucket, nowMs: number): BucketReading {
   earn(bucket, nowMs);
   return reading(bucket, nowMs, bucket.parts >= bucket.policy.partsPerToken);
