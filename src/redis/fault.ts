@@ -2,7 +2,7 @@
 
 export interface Fault {
   kind: "timeout" | "closed" | "refused" | "bad-answer";
-  /** For the log. */
+  /** The reason for the log. */
   reason: string;
 }
 
@@ -14,7 +14,7 @@ export class BadAnswer extends Error {}
 /** The first word of an error of the server says what kind of error it is, such as OOM, READONLY or NOPERM. */
 const ERROR_WORD = /^[A-Z]{2,20}\b/;
 
-/** For what a command has thrown. */
+/** The fault for an error that a command has thrown. */
 export function commandFault(error: unknown): Fault {
   if (error instanceof BadAnswer) return { kind: "bad-answer", reason: "an answer that cannot be used" };
   const word = serverErrorWord(error);

@@ -7,7 +7,7 @@ import type { Deadlines } from "../lib/deadlines.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Redis, RedisParts } from "./redis.ts";
 
-/** What a gateway has for all of its servers. */
+/** Shared by all Redis servers of a gateway. */
 export interface RedisSurroundings {
   clock: Clock;
   deadlines: Deadlines;

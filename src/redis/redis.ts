@@ -7,7 +7,7 @@ import { DEADLINE_RESOLUTION_MS, type Deadline, type Deadlines } from "../lib/de
 import type { Logger } from "../logging/logger.ts";
 import { CLOSED, commandFault, type Fault } from "./fault.ts";
 
-/** What a command may use of the client. */
+/** The part of the client that commands may use. */
 export type RedisClient = Pick<Bun.RedisClient, "send" | "getBuffer" | "set">;
 
 /** One round trip, or a few. Throws what the client throws, or a BadAnswer (fault.ts). */
@@ -24,7 +24,7 @@ interface RedisSettings {
 
 export interface RedisParts {
   settings: RedisSettings;
-  /** Whose it is, for the log and the metrics. */
+  /** The purpose of the server, for the log and the metrics. */
   use: string;
   /** The first command of every connection: that the server does what is needed. */
   check: RedisCommand<unknown>;
@@ -32,7 +32,7 @@ export interface RedisParts {
   returned?: (() => void) | undefined;
   /** A command had no good answer in time, or was not sent. */
   unanswered: () => void;
-  /** What a request may have waited for the same server already, for another use, in milliseconds. */
+  /** Milliseconds that a request may have waited for the same server already, for another use. */
   waitedMs?: () => number;
   deadlines: Deadlines;
   now(): number;
@@ -41,7 +41,7 @@ export interface RedisParts {
 }
 
 export interface Redis {
-  /** False while it is away. */
+  /** False while the server is away. */
   readonly isThere: boolean;
   /**
    * Undefined at once while the server is away, or has too much to do already; undefined later when it gives no good
@@ -63,7 +63,7 @@ const LEAST_WAIT_MS = 100;
 
 const BACKOFF = { baseDelayMs: 250, maxDelayMs: 10_000, multiplier: 2, jitter: true };
 
-/** Who was back for so long is believed: the next pause is a short one again. */
+/** After a connection of this length the next pause is a short one again. */
 const STABLE_MS = 10_000;
 
 /** Where a further connection could not be opened, the others do for so long. */
@@ -72,7 +72,6 @@ const ENOUGH_MS = 10_000;
 /** A server may close connections whenever it likes; one that does nothing else, for each of them, is none. */
 const MOST_CUTS = 2;
 
-/** A command on its way. */
 interface Waiting extends Deadline {
   finish(fault: Fault | undefined): void;
 }
@@ -199,9 +198,9 @@ class Link {
   readonly #parts: LinkParts;
   readonly #over: (fault: Fault | undefined) => void;
   #client: Bun.RedisClient | undefined;
-  /** Whether it has ever been. */
+  /** True once the connection was open. */
   isOpen = false;
-  /** Why it is over. */
+  /** The fault that ended it. */
   #end: Fault | undefined;
   #isOver = false;
 
@@ -285,7 +284,7 @@ class Link {
     const { place } = this.#parts;
     const client = new Bun.RedisClient(place.url, {
       connectionTimeout: connectTimeoutMs,
-      // Whether and when to try again is decided here; the client's own queue would wait without an end.
+      // This module decides when to try again; the client's own queue would wait without an end.
       autoReconnect: false,
       enableOfflineQueue: false,
       ...(tls && { tls: true }),
