@@ -17,7 +17,7 @@ const TRACEPARENT =
 const MAX_TRACEPARENT_LENGTH = 128;
 const TRACE_ID = /^(?!0{32})[0-9a-f]{32}$/;
 const NO_PARENT = "0".repeat(16);
-/** What a client's id may look like; anything else could break a header or a log line and is replaced. */
+/** The form of a client's id; any other text could break a header or a log line, and is replaced. */
 const SAFE_ID = /^[\w.:+/=@-]{1,128}$/;
 /** The characters that the standard allows, and more than the 512 of them that it asks to carry at least. */
 const TRACESTATE = /^[\t\x20-\x7e]{0,1024}$/;
