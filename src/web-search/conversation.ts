@@ -142,7 +142,7 @@ const ERRORS: Readonly<Record<string, string>> = {
   query_too_long: "The search was not made: the query is too long. Use fewer words.",
 };
 
-/** What the model gets of a search. */
+/** The result of a search for the model. */
 export function toolResult({ callId, results, errorCode }: SearchResultPart): ToolResultPart {
   const text =
     errorCode === undefined ? describeHits(results) : (ERRORS[errorCode] ?? `The search failed: ${errorCode}.`);

@@ -6,7 +6,7 @@ type DomainWish = Pick<SearchWish, "allowedDomains" | "blockedDomains">;
 
 interface SiteRule {
   host: string;
-  /** "" for the whole site. */
+  /** Empty for the whole site. */
   path: string;
 }
 
@@ -46,7 +46,7 @@ export function siteFilter({ allowedDomains, blockedDomains }: DomainWish): (url
   };
 }
 
-/** What may stand behind site: without being read as another operator. */
+/** The text that may follow "site:" without being read as another operator. */
 const SITE = /^[a-z0-9.-]+(?:\/[a-z0-9._~/-]*)?$/i;
 
 /** The query with the site: operators of search engines, as many as its limits allow. */

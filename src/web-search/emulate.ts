@@ -12,14 +12,14 @@ import { Round } from "./round.ts";
 import type { SearchErrorCode, SearchWish, UserLocation } from "./service.ts";
 
 export interface SearchLimits {
-  /** Results of one search. */
+  /** Most results of one search. */
   maxResults: number;
   /** Turns in which the model may search. One more follows if it has not answered by then. */
   maxRounds: number;
 }
 
 export interface EmulationParts {
-  /** With a web search tool. */
+  /** A request with a web search tool. */
   request: GenerationRequest;
   /** One turn of the model. Trouble is a failure event; what it throws ends the whole answer. */
   callModel(request: GenerationRequest): AsyncIterable<GenerationEvent>;
@@ -29,7 +29,7 @@ export interface EmulationParts {
   nonce: string;
   /** Aborts when the client leaves. */
   signal: AbortSignal;
-  /** Whether places of the text that name a result are marked with a citation. */
+  /** True if places of the text that name a result are marked with a citation. */
   cites: boolean;
   /** Told of every search that brought nothing but an error. */
   searchFailed?(errorCode: SearchErrorCode, reason: string): void;
@@ -145,7 +145,7 @@ function readLocation(value: Record<string, unknown>): UserLocation {
   return location;
 }
 
-/** What the model asks for, and its arguments in a form that every reader takes. */
+/** The model's query, and its arguments in a form that every reader takes. */
 function readInput(text: string): { query: string | undefined; text: string } {
   const input = parseObject(text) ?? {}; // for input that is no JSON the result says what is wanted
   const { query } = input;

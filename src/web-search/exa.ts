@@ -4,7 +4,7 @@ import { countryCode, type SearchService } from "./service.ts";
 
 /** Exa documents no limit; this is more than a search needs. */
 const MAX_CHARACTERS = 2_048;
-/** Of each page, from its beginning. */
+/** Length of the excerpt from the beginning of each page. */
 const EXCERPT_CHARACTERS = 1_500;
 
 export const exa: SearchService = {

@@ -17,23 +17,23 @@ interface RoundParts {
   nextIndex(): number;
   /** Only the first turn begins the answer. */
   isFirst: boolean;
-  /** What earlier searches found, where texts that name it are to be given citations. */
+  /** Results of earlier searches, where texts that name them are to get citations. */
   cited: readonly SearchHit[];
 }
 
 export class Round {
-  /** What the model has said so far. */
+  /** The model's output so far. */
   readonly said = new Collector();
   finish: Finish | undefined;
   usage: Usage | undefined;
-  /** Whether the model has called tools that the client runs. */
+  /** True if the model has called tools that the client runs. */
   hasClientCalls = false;
   readonly #options: RoundParts;
   /** Index in this turn -> index in the answer. */
   readonly #indexes = new Map<number, number>();
   /** Calls of the search, by their index in this turn. */
   readonly #searches = new Set<number>();
-  /** What came behind a call of the search is sent behind its result. */
+  /** Events behind a call of the search, to be sent behind its result. */
   #held: PartEvent[] = [];
 
   constructor(options: RoundParts) {
@@ -47,7 +47,7 @@ export class Round {
     return [...this.#searches].map((index) => parts[index]).filter((part) => part?.type === "tool-call");
   }
 
-  /** What the client gets now. */
+  /** Returns the events for the client. */
   push(event: GenerationEvent): readonly GenerationEvent[] {
     this.said.push(event);
     switch (event.type) {
@@ -79,7 +79,7 @@ export class Round {
     }
   }
 
-  /** What was held back; to be sent when the results of the searches are. */
+  /** Returns the held events, to be sent with the results of the searches. */
   release(): GenerationEvent[] {
     const held = this.#held;
     this.#held = [];

@@ -16,12 +16,12 @@ export interface UserLocation {
   region?: string;
   /** Two letters, ISO 3166-1. */
   country?: string;
-  /** IANA name. */
+  /** A name of the IANA time zone database. */
   timezone?: string;
 }
 
 export interface SearchWish {
-  /** Most results wanted. */
+  /** Most results. */
   count: number;
   allowedDomains?: readonly string[];
   blockedDomains?: readonly string[];
@@ -43,7 +43,7 @@ export interface SearchService {
   request(query: string, wish: SearchWish, apiKey: string): ServiceRequest;
   /** The list of results; anything else when it is no answer of the service. */
   results(answer: JsonObject): unknown;
-  /** What one of them says, unchecked. */
+  /** The fields of one result, unchecked. */
   fields(result: JsonObject): Record<"url" | "title" | "snippet" | "age", unknown>;
 }
 
