@@ -20,7 +20,7 @@ export interface AcpOptions {
     /** Servers that mcp/connect may name; empty: all. */
     allowedServers: readonly string[];
     spawnTimeoutMs: number;
-    /** By id: for mcp/connect, and opened for every session. */
+    /** Keys are ids. mcp/connect may use these servers, and every session opens them. */
     servers: Readonly<Record<string, Extract<McpServerSpec, { type: "stdio" }>>>;
   };
 }

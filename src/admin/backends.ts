@@ -180,7 +180,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
   ];
 }
 
-/** As it is configured, defaults filled in and secrets masked. */
+/** The settings with defaults filled in and secrets masked. */
 function configured({ backends }: Mapping, name: unknown): Mapping | undefined {
   return Array.isArray(backends) ? (backends as Mapping[]).find((entry) => entry.name === name) : undefined;
 }

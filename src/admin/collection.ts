@@ -43,7 +43,7 @@ export interface Made {
   done: Change;
   after: Settings;
   list: readonly Mapping[];
-  /** Of the entry that was added or changed. */
+  /** Place of the entry that was added or changed. */
   position: number;
 }
 
@@ -54,7 +54,7 @@ interface EntryChange {
 
 interface AnsweringRoutes<More extends object> {
   warnings?: readonly string[];
-  /** Of the change itself; a dry run is always 200. */
+  /** Status of the change itself; a dry run is always 200. */
   status?: number;
   more?(done: Change): More;
 }

@@ -32,7 +32,7 @@ import { SECTION_NAMES, sectionRef } from "../openapi/section-schemas.ts";
 export const sectionName = pathParameter("section", "Name of a section.", oneOfTexts(...SECTION_NAMES));
 
 const capability = oneOfTexts("immediate", "gradual", "requires_restart");
-/** Of GET of a section, besides the section. */
+/** Members of GET of a section, besides the section. */
 export const sectionFacts = { hot_reload_capability: capability, description: text, version };
 const longCapability = oneOfTexts("immediate_update", "gradual_update", "requires_restart");
 const change = shape({ from: anything, to: anything });

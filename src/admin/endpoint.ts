@@ -27,7 +27,7 @@ export interface AnswerWith<out Value> extends Response {
   readonly [BODY]: Value;
 }
 
-/** Of an endpoint that declares no JSON any response will do. */
+/** An endpoint that declares no JSON may return any response. */
 type AnsweredCall<Value> = unknown extends Value ? Response : AnswerWith<Value>;
 
 /** Declares an admin endpoint; the rest is the same for all of them, or follows from it. */
@@ -128,7 +128,7 @@ export function answer<const Body>(
   }) as AnswerWith<Body>;
 }
 
-/** The same for a body that is JSON text already. */
+/** As answer(), for a body that is JSON text already. */
 export function answerText<Body>({ headers }: Call, body: string): AnswerWith<Body> {
   return new Response(body, {
     headers: { ...headers, "Content-Type": "application/json", "Cache-Control": "no-store" },

@@ -15,7 +15,7 @@ export function recentErrors(recorder: ErrorRecorder, query: URLSearchParams) {
   return { errors: found.slice(0, Number(text)).map(errorRow), total: found.length };
 }
 
-/** By either id of the request; throws 404. */
+/** Takes either id of the request; throws 404. */
 export function errorById(recorder: ErrorRecorder, requestId: string) {
   const record = recorder.find(requestId);
   if (record !== undefined) return errorRow(record);

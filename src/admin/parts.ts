@@ -68,7 +68,7 @@ export interface AdminParts {
   cache(): ResponseCache | undefined;
   /** Undefined while it is off. */
   kvIndex(): KvIndexView | undefined;
-  /** Of all agents that share the data folder. */
+  /** Sessions of all agents that share the data folder. */
   agentSessions(): Promise<readonly RunningSession[]>;
 }
 

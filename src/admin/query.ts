@@ -53,7 +53,7 @@ const WINDOWS: Readonly<Record<string, (nowMs: number) => number>> = {
 const ALL = "all";
 /** Values of the query parameter `window`. */
 export const WINDOW_NAMES: readonly string[] = [ALL, ...Object.keys(WINDOWS)];
-/** Of what is counted in windows, which reach back a week. */
+/** Windows of statistics that reach back a week at most. */
 export const STATS_WINDOW_NAMES: readonly string[] = WINDOW_NAMES.filter(
   (name) => name !== "30d" && name !== "this_month",
 );

@@ -36,7 +36,7 @@ function describe({ field, message }: FieldProblem): string {
 }
 
 interface RefusalOptions {
-  /** For a change that is not valid; default 400. */
+  /** The error for a change that is not valid; default 400. */
   invalid?: ErrorDefinition;
   /** The field as the caller knows it. */
   fieldOf?: (field: string) => string;

@@ -108,7 +108,7 @@ export async function listRequests(
   };
 }
 
-/** The same for requests that are alike, put together. */
+/** As the list, with similar requests put together. */
 export async function groupRequests(
   search: RequestSearch,
   query: URLSearchParams,

@@ -24,7 +24,7 @@ import type { ColumnName } from "../request-log/columns.ts";
 import { OUTCOMES } from "../stats/outcome.ts";
 
 export const RUNNING = "running";
-/** Of the list and of an explanation. */
+/** Outcomes in the list and in an explanation. */
 export const SHOWN_OUTCOMES = [RUNNING, ...OUTCOMES] as const;
 
 const rowMembers = {
@@ -56,7 +56,7 @@ const rowMembers = {
 export const requestRow = shape(rowMembers);
 export type RequestRow = ValueOf<typeof requestRow>;
 
-/** Of every answer that is made of a search. */
+/** Members of every answer to a search. */
 const searched = { total: count, searched_since: orNull(time) };
 
 export const Requests = namedShape("Requests", { requests: list(requestRow), ...searched, next_cursor: orNull(text) });

@@ -4,7 +4,7 @@ import type { AcpOptions } from "../acp/parts.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { resolveDataPath, resolvePath } from "../config/values/paths.ts";
 
-/** The same object for the same snapshot. */
+/** Returns the same object for the same snapshot. */
 export function agentOptionsOf(home: string | undefined): (snapshot: ConfigSnapshot) => AcpOptions {
   let made: { for: ConfigSnapshot; options: AcpOptions } | undefined;
   return (snapshot) => {

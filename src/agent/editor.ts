@@ -42,7 +42,7 @@ export interface Terminal {
 export interface Editor {
   /** Abilities that the editor has declared; no other may be used. */
   readonly can: EditorAbilities;
-  /** In order; never waits, never throws. */
+  /** Sends updates in order; never waits, never throws. */
   tell(update: Update): void;
   /**
    * The call has been told before.

@@ -15,7 +15,7 @@ export interface Remembered {
 const MAX_ANSWERS = 1_000;
 
 export function rememberedAnswers(): Remembered {
-  /** In the order in which they were given. */
+  /** The oldest first. */
   let answers: { tool: string; folder: string | undefined; answer: RememberedAnswer }[] = [];
 
   function countsFor(where: string | undefined, folder: string | undefined): boolean {

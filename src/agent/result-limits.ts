@@ -6,9 +6,9 @@ import type { ToolContent } from "./updates.ts";
 
 type Parts = ToolOutcome["parts"];
 
-/** Of all texts of a result together, in UTF-16 code units. */
+/** Limit of all texts of a result together, in UTF-16 code units. */
 const MAX_RESULT_LENGTH = 256 * 1024;
-/** Of all images and documents of a result, as base64. */
+/** Limit of all images and documents of a result together, in characters of base64. */
 const MAX_DATA_LENGTH = 16 * 1024 * 1024;
 const MAX_PARTS = 256;
 /** A shorter piece of a text would not be useful. */

@@ -168,7 +168,7 @@ function noteUsage(
   if (size !== undefined) outlet.tell({ type: "usage", used: usage.input.total + usage.output.total, size });
 }
 
-/** Of an answer that broke off, what can be kept. */
+/** Keeps the usable part of an answer that broke off. */
 function keepBroken({ transcript }: AgentTurn, outcome: Exclude<CallOutcome, { kind: "answer" }>): void {
   const { said } = outcome;
   // A prompt that cannot be understood is forgotten, as the transcript says.

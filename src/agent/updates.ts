@@ -3,7 +3,7 @@
 import type { ImagePart, TextPart } from "../generation/content.ts";
 import type { JsonObject } from "../lib/json.ts";
 
-/** As ACP names them (wire: tool kinds). */
+/** Kinds of tools in ACP. */
 export type ToolKind =
   | "read"
   | "edit"

@@ -71,7 +71,7 @@ export const FILE_SCHEMAS: Schemas = {
   MessagesFileDeleted: shape({ id: text, type: { const: "file_deleted" } }),
 };
 
-/** In the media type of the file, whatever that is. */
+/** Sent with the media type of the file. */
 export const CONTENT_ANSWERS: readonly DescribedAnswer[] = [
   { status: 200, description: "All of it.", types: ["*/*"], headers: ["ETag", "Accept-Ranges", "Content-Disposition"] },
   {

@@ -99,7 +99,7 @@ export function arrangeResponse(
   };
 }
 
-/** The same, where what is kept belongs to another process. */
+/** As arrangeResponse(), where another process keeps the earlier answers. */
 export async function arrangeBrought(
   call: Call,
   asked: ModelRequest | Promise<ModelRequest>,

@@ -41,7 +41,7 @@ export interface BackendCounters {
   inFlight: number;
   /** Those of other processes of this gateway, as they were a moment ago; 0 where there are none. */
   inFlightElsewhere: number;
-  /** The same requests one by one, in no order. */
+  /** The requests of `inFlight`, in no order. */
   running: Running[];
   /** Set while the backend takes no new requests; called when nothing is in flight any more. */
   onIdle: (() => void) | undefined;

@@ -63,7 +63,7 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
     changed = true;
   }
 
-  /** The same server under the same name, with other facts. */
+  /** Takes over new facts of the same server under the same name. */
   function adjust(slot: Slot, backend: Backend): void {
     const { kind, enabled, apiKey } = slot.backend;
     if (backend.apiKey !== apiKey) slot.counters.credentialError = undefined;

@@ -32,7 +32,7 @@ const manifestSchema = z.object({
   /** The version of the program. */
   version: z.string(),
   created_at: z.string(),
-  /** Of the newest statistics in it; null: there are none. */
+  /** Time of the newest statistics in the backup; null: there are none. */
   statistics_of: z.string().nullable(),
   /** The configuration file in it; null: there was none. */
   config_file: safePath.nullable(),

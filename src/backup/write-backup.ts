@@ -12,7 +12,7 @@ import { BackupProblem, reasonOf } from "./problem.ts";
 /** All paths are absolute. */
 export interface BackupSource {
   dataDir: string;
-  /** Of the configuration file, or the working folder. */
+  /** Folder of the configuration file, or the working folder. */
   baseDir: string;
   configFile: string | undefined;
   /** Files that the configuration names. */

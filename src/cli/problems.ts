@@ -32,7 +32,7 @@ export function renderCheck({ path, problems, warnings }: CheckResult, cwd: stri
   return [`${subject}: nothing is wrong`, ...told, ""].join("\n");
 }
 
-/** In the field names of the admin API. */
+/** Uses the field names of the admin API. */
 export function renderCheckAsJson({ path, problems, warnings }: CheckResult): string {
   const errors = problems.map((problem) => ({
     field: formatPath(problem.path),

@@ -25,7 +25,7 @@ export interface DemoForm<Own extends DemoChoice> {
   /** A choice as it stands in an answer or in a chunk: `content` is one of those below. */
   choice(index: number, content: object, finishReason: string | null): object;
   whole(choice: Own, text: string): object;
-  /** Of a stream: what comes before the first token. */
+  /** Chunks of a stream before its first token. */
   opening(choice: Own): object[];
   piece(choice: Own, text: string): object;
   end: object;

@@ -18,7 +18,7 @@ export function countTokens(text: string): number {
   return count;
 }
 
-/** Of a text, or of what is written in token ids. */
+/** Counts the tokens of a text, or of a list of token ids. */
 export function countInput(input: string | number[]): number {
   return typeof input === "string" ? countTokens(input) : input.length;
 }

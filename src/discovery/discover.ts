@@ -38,9 +38,9 @@ export interface Discovery {
 export interface DiscoveryOptions {
   env: Readonly<Record<string, string | undefined>>;
   probe?: Probe;
-  /** For all probes together: they run side by side. */
+  /** Time for all probes together: they run side by side. */
   timeoutMs?: number;
-  /** Of this machine, on which engines are looked for. */
+  /** Ports of this machine on which engines are looked for. */
   ports: readonly number[];
   /** Own addresses ("127.0.0.1:8080"): a request that the gateway sent to itself would go in a circle. */
   ownAddresses?: readonly string[];

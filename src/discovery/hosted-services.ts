@@ -3,7 +3,7 @@
 interface HostedService {
   name: string;
   keyVariable: string;
-  /** As the service's documentation gives it to SDKs. */
+  /** The base URL that the service's documentation gives for SDKs. */
   url: string;
 }
 

@@ -10,7 +10,7 @@ const SHORT_TEXT = 24;
 
 /** Up to here a copy costs less than a view of the place where the text belongs. */
 const STAGED_TEXT = 4_096;
-/** Of UTF-8, for each unit of UTF-16. */
+/** Bytes of UTF-8 for each unit of UTF-16. */
 const MAX_BYTES_PER_UNIT = 3;
 
 const encoder = new TextEncoder();

@@ -30,7 +30,7 @@ const IN_USE = 0x4_0000;
 const LEARNT = 0x8_0000;
 
 export const MAX_SLOTS = SLOT_MASK;
-/** Of memory; the buckets are a part of it. */
+/** Memory of one entry; the buckets are a part of it. */
 export const BYTES_PER_ENTRY = WORDS * 4 + 8;
 const FIRST_CAPACITY = 1024;
 
@@ -237,7 +237,7 @@ export class PrefixTable {
     }
   }
 
-  /** Forgets all of a backend. */
+  /** Forgets all entries of a backend. */
   clear(slot: number): void {
     while (this.entriesOf(slot) > 0) this.#remove(this.#slots[slot * SLOT_WORDS + OLDEST] as number);
   }

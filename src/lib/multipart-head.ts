@@ -16,7 +16,7 @@ const PARAMETER = new RegExp(
   "y",
 );
 const HEADER_LINE = new RegExp(`^(${TOKEN}):(.*)$`);
-/** What may not stand in a header, the line ends of lines included. */
+/** Characters that may not stand in a header; among them are the line ends of lines. */
 // biome-ignore lint/suspicious/noControlCharactersInRegex: control characters are what is looked for
 const CONTROL = /[\0-\x08\x0a-\x1f\x7f]/;
 const ONE_BYTE_ENCODINGS: readonly string[] = ["7bit", "8bit", "binary"];

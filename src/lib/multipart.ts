@@ -14,7 +14,7 @@ export interface MultipartReceiver {
 }
 
 interface PartPlace {
-  /** Of the boundary line before the part. */
+  /** Place of the boundary line before the part. */
   begin: number;
   contentStart: number;
 }

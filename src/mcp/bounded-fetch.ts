@@ -43,7 +43,7 @@ export function createBoundedFetch({ answerWithinMs, maxBytes = MAX_BYTES }: Fet
   };
 }
 
-/** Of a body, or of each event where it is a stream of events. */
+/** Limits a body, or each event of a stream of events. */
 function bounded(maxBytes: number, isStream: boolean, done: () => void): TransformStream<Uint8Array, Uint8Array> {
   let length = 0;
   let last = "";

@@ -55,7 +55,7 @@ export function createBridgeConnection(spec: ProcessSpec, parts: BridgeConnectio
     return how;
   });
 
-  /** In the order in which the server has said it. */
+  /** Called in the order of the server's messages. */
   async function deliver(message: JsonObject): Promise<void> {
     if (message.method !== undefined) {
       await parts.fromServer(message);

@@ -33,7 +33,7 @@ interface SupervisedServer {
   close(): Promise<void>;
 }
 
-/** In a row, without an answered call in between. */
+/** Restarts in a row, without an answered call in between. */
 const MAX_RESTARTS = 3;
 /** Servers that change many tools tell so many times. */
 const REFRESH_AFTER_MS = 100;

@@ -32,7 +32,7 @@ import { canonicalAddress } from "./public-address.ts";
 
 export interface ExternalFetchParts extends OpenHosts {
   deadlines: Deadlines;
-  /** For the whole fetch, redirects included. */
+  /** Time for the whole fetch, redirects included. */
   timeoutMs?: number;
   /** Addresses of a name; the system's resolver when left out. */
   resolve?: (hostname: string) => Promise<readonly string[]>;
@@ -62,7 +62,7 @@ export type FetchExternal = (request: ExternalFetchRequest) => Promise<ExternalF
 
 const DEFAULT_TIMEOUT_MS = 15_000;
 const MAX_REDIRECTS = 3;
-/** Of a name with many addresses, only so many are tried. */
+/** Most addresses that are tried of one name. */
 const MAX_ADDRESSES_TRIED = 3;
 const REDIRECT_STATUS: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 

@@ -115,7 +115,7 @@ function headOf(bytes: Uint8Array): string {
   return Buffer.from(bytes.subarray(0, HEAD_BYTES)).toString("latin1");
 }
 
-/** The same of base64, of which only the beginning is decoded. */
+/** As sniffMediaType(), for base64 of which only the beginning is decoded. */
 export function sniffBase64(base64: string): string | undefined {
   return sniffMediaType(Buffer.from(base64.slice(0, (HEAD_BYTES / 3) * 4), "base64"));
 }

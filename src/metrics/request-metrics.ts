@@ -87,7 +87,7 @@ export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
 /** @param isByKey - whether keys have metrics of their own */
 export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => boolean) {
-  /** Of keys that are or were configured. */
+  /** Holds keys that are or were configured. */
   const keys = new Map<string, ReturnType<typeof keySeries>>();
 
   function ofKey(keyId: string, organization = "") {

@@ -24,7 +24,7 @@ export function intakeInShow(answer: unknown): Intake | undefined {
   return intakeOfCapabilities(answer.capabilities);
 }
 
-/** Of a list of everything that a model can. */
+/** Reads a list of everything that a model can do. */
 export function intakeOfCapabilities(capabilities: readonly unknown[]): Intake {
   return intakeOf((medium) => capabilities.includes(medium === "image" ? "vision" : medium));
 }

@@ -14,5 +14,5 @@ export const dryRun = { dry_run: constant(true), estimated_impact: text };
 /** The version that a change is made for. */
 export const madeFor = { version: described(version, "409 if it is no longer the current one.") };
 
-/** Of an answer to a change of backends. */
+/** Members of the answer to a change of backends. */
 export const changed = { ...done, version, applied: flag, warnings: texts };

@@ -64,7 +64,7 @@ export interface DescribedAnswer<out Value = unknown> {
   description: string;
   /** The schema of a JSON body. */
   schema?: Schema<Value>;
-  /** Of the data of each event of a stream. */
+  /** The schema of the data of each event of a stream. */
   events?: JsonSchema;
   /** The media types of a text that is not JSON. */
   types?: readonly string[];

@@ -95,7 +95,7 @@ export class ProtobufWriter {
     return length;
   }
 
-  /** Bytes that are given as hexadecimal digits, in lower case. */
+  /** Writes bytes that are given as hexadecimal digits, in lower case. */
   hex(field: number, digits: string): void {
     const size = digits.length / 2;
     this.#room(size + 16);

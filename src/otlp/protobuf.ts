@@ -26,7 +26,7 @@ const SPAN_NAME = 5;
 const SPAN_KIND_FIELD = 6;
 const SPAN_ATTRIBUTES = 9;
 const SPAN_STATUS = 15;
-/** Bytes for the length of what has between 16 KB and 2 MB. */
+/** Bytes of the length of a field with 16 KB to 2 MB. */
 const LARGE = 3;
 
 export function createProtobufEncoding(): OtlpEncoding {

@@ -21,7 +21,7 @@ interface Batch {
 
 /** About half a megabyte before it is packed. */
 const BATCH = 1_000;
-/** Of a batch, whose spans may be large. */
+/** Largest batch; its spans may be large. */
 const MAX_BATCH_BYTES = 1024 * 1024;
 const MAX_WAITING = 16_000;
 const MAX_WAITING_BYTES = 16 * 1024 * 1024;

@@ -64,7 +64,7 @@ export interface MemoryLimiter extends Limiter {
   takeForGuess(query: LimitQuery): Decision | undefined;
   guessRefusal(query: LimitQuery): Decision | undefined;
   takeBackend(name: string): boolean;
-  /** For the limiter that comes in place of this one. */
+  /** Taken over by the limiter that replaces this one. */
   readonly buckets: AllBuckets;
 }
 

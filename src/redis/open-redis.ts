@@ -12,7 +12,7 @@ export interface RedisSurroundings {
   clock: Clock;
   deadlines: Deadlines;
   log: Pick<Logger, "info" | "warn">;
-  /** Of which use a command went without a good answer. */
+  /** Called when a command of this use had no good answer. */
   redisUnanswered(use: string): void;
 }
 

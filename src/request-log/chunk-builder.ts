@@ -12,7 +12,7 @@ const MOST_BYTES = 512 * 1024;
 /** A further request is compared with this many of the latest. */
 const MOST_COMPARED = 8;
 
-/** Of the gateway's own ids of one process. */
+/** Range of the numbers in one process's own ids. */
 interface NumberRange {
   lowest: number;
   highest: number;

@@ -49,7 +49,7 @@ export function decodeSteps(body: Uint8Array, chunk: Chunk, index: number): Furt
   return { steps: [step], droppedSteps: 0 };
 }
 
-/** Of its rows only what is asked for becomes an object. */
+/** Makes objects only from the rows that are asked for. */
 export class Chunk {
   readonly #header: ChunkHeader;
   readonly #columns: readonly (readonly number[])[];

@@ -17,7 +17,7 @@ export interface Common extends Pick<RequestRecord, CommonFact> {
   /** The end user, as the key or the request names them. */
   userId: string | undefined;
   attempts: number;
-  /** Of several attempts every one that was asked. */
+  /** Every backend that was asked, if there were several attempts. */
   backends: readonly string[] | undefined;
   /** Set for a plain attempt. */
   stepStatus: number | undefined;
@@ -108,7 +108,7 @@ export function writeNumbersOf(
   into[at + 7] = written(microseconds(step?.durationMs));
 }
 
-/** In place of a number that there is none of. */
+/** Stands for a number that is missing. */
 const NONE = -(2 ** 31);
 
 function written(value: number | undefined): number {

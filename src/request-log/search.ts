@@ -11,7 +11,7 @@ import { type ColumnName, microseconds, readerOf, type Value } from "./columns.t
 import type { RequestLog } from "./log.ts";
 import type { ChunkEntry } from "./store.ts";
 
-/** Of at least one of the columns it is true. */
+/** True of a request if at least one of the columns passes the test. */
 export interface Condition {
   columns: readonly ColumnName[];
   test(value: Value): boolean;
@@ -64,7 +64,7 @@ interface FoundPage extends Searched {
 }
 
 export interface Group {
-  /** Of the columns that were asked for, in their order. */
+  /** Values of the requested columns, in their order. */
   values: Value[];
   count: number;
   firstMs: number;

@@ -90,7 +90,7 @@ export class RequestStore {
     });
   }
 
-  /** By the gateway's own id, with its steps. */
+  /** Takes the gateway's own id; the record has its steps. */
   find(ownId: string): ToldRecord | undefined {
     return this.#file.run((database) => {
       const { process, number } = partsOf(ownId);

@@ -106,7 +106,7 @@ export function createGenerations({ objects, prefix, now, cleared }: CacheGenera
       const [all, own] = await Promise.all([one(undefined, signal), one(model, signal)]);
       return folder(prefix, all, own);
     },
-    /** The same as far as it is known now. */
+    /** As folderOf(), as far as it is known now. */
     knownFolderOf: (model: string) => folder(prefix, known(undefined), known(model)),
     /** Sees to it that a clear by another gateway is noticed, though only the memory is asked. */
     keepFresh(model: string): void {

@@ -151,7 +151,7 @@ function written(parts: unknown[], context: number, body: Uint8Array, withoutEff
   return losesMeaning(body, question) ? question + asWritten(body, withoutEffect) : question;
 }
 
-/** As it is written, but for what does not matter. */
+/** The body's own text, without the members that have no effect. */
 function asWritten(body: Uint8Array, withoutEffect: Keying["withoutEffect"]): string {
   const cut: JsonObject = { stream: undefined };
   for (const name of withoutEffect) cut[name] = undefined;

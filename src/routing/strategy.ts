@@ -21,7 +21,7 @@ export interface Ranking {
   readonly candidates: readonly BackendEntry[];
   /** The places in that list of those who may be asked, in its order; never empty. */
   readonly places: readonly number[];
-  /** By place; who may not be asked has none. */
+  /** Index is the place; a backend that may not be asked has none. */
   readonly scores: (number | undefined)[];
   /** By place: why a backend with a score is only chosen when no other is left, e.g. "over_share". */
   readonly objections: (string | undefined)[];

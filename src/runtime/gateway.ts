@@ -59,7 +59,7 @@ export interface Gateway extends NeutralEntry {
   readonly api: Surface;
   readonly admin: Surface;
   readonly fleet: Fleet;
-  /** Of what other processes share with this one. */
+  /** Owners of the state that other processes share with this one. */
   readonly owners: Owners;
   /** Before the first request: brings back what was kept of earlier ones. */
   start(): Promise<void>;

@@ -159,7 +159,7 @@ interface KeepRequestsParts {
   happenings: Happenings;
 }
 
-/** In memory, and on disk when they are over. */
+/** Keeps requests in memory, and on disk when they are over. */
 function keepRequests({ settings, clock, log, events, happenings }: KeepRequestsParts) {
   const stories: Stories = new Stories({
     clock,

@@ -5,7 +5,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 
 /** A request, as far as the budget is concerned. */
 export interface BodyHolder {
-  /** Bytes of the budget that it has taken. */
+  /** Bytes that it has taken from the budget. */
   heldBytes: number;
 }
 

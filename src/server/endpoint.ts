@@ -98,7 +98,7 @@ export interface ErrorWords {
 /** The access rule of an endpoint and its handler, at any path. */
 export interface Answering extends ErrorWords {
   access: Access;
-  /** Of its own, where access is "open". */
+  /** Own credentials of an endpoint whose access is "open". */
   credentials?: {
     areWanted(): boolean;
     /** Throws 401 for wrong credentials. */

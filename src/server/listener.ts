@@ -10,7 +10,7 @@ export type FetchHandler = (request: Request, server: Server) => Promise<Respons
 export interface Served {
   routes?: Record<string, FetchHandler>;
   fetch: FetchHandler;
-  /** For an answer that cannot be sent. */
+  /** Answers if an answer cannot be sent. */
   error?(thrown: unknown): Response;
 }
 
@@ -23,7 +23,7 @@ export type ListenResult = { ok: true; server: Server; address: string } | { ok:
  */
 export const IDLE_TIMEOUT_SECONDS = 75;
 
-/** For the moment between the first address and the last one. */
+/** Serves between the opening of the first address and that of the last. */
 export const NOT_YET: Served = {
   fetch: async () => new Response("The gateway is starting.\n", { status: 503, headers: { "Retry-After": "1" } }),
 };

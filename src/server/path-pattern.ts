@@ -1,7 +1,7 @@
 // Paths as endpoints declare them: {name} stands for one segment, {name...} for one or several; and which of two paths is
 // meant by a target that fits both.
 
-/** Of a path: a text that stands for itself, or a parameter. */
+/** A segment of a path: a fixed text or a parameter. */
 type Segment = string | { readonly name: string };
 
 /** A path with as many segments as a target has. */

@@ -39,7 +39,7 @@ interface UploadedFile extends PartHead {
 }
 
 const MAX_TEXT_BYTES = 64 * 1024;
-/** Of all texts of a form: many uploads may be under way. */
+/** Limit of all texts of a form: many uploads may be under way. */
 const MAX_TEXTS_BYTES = 256 * 1024;
 
 /**
@@ -156,7 +156,7 @@ class UploadForm implements MultipartReceiver {
   #textBytes = 0;
   #allTextBytes = 0;
 
-  /** Of the file, since this was asked last. */
+  /** Takes the pieces of the file that came since the last call. */
   takePieces(): readonly Uint8Array[] {
     const pieces = this.#pieces;
     if (pieces.length > 0) this.#pieces = [];

@@ -6,7 +6,7 @@ import { probePort } from "./port-probe.ts";
 type Taken =
   | {
       ok: true;
-      /** As they are printed, in the order of the configuration. */
+      /** For printing, in the order of the configuration. */
       addresses: string[];
       /** Addresses that the workers open. */
       shared: string[];

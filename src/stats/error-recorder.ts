@@ -40,7 +40,7 @@ interface ErrorCounts {
 
 /** Most errors that are kept, without refusals. */
 const DEFAULT_CAPACITY = 1_000;
-/** Of known keys, and as many of clients without one. */
+/** Most refusals kept of known keys, and as many of clients without one. */
 const MAX_REFUSED = 500;
 const MAX_ATTEMPTS = 20;
 const MAX_MESSAGE_LENGTH = 1_000;
@@ -51,7 +51,7 @@ const MAX_NAMES = 100;
 export class ErrorRecorder {
   readonly #clock: RingClock;
   readonly #capacity: number;
-  /** By the gateway's own id; the newest stands at the end. */
+  /** Keys are the gateway's own ids; the newest stands at the end. */
   readonly #byId = new Map<string, KeptError>();
   readonly #refused = new RefusedEntries<KeptError>(MAX_REFUSED);
   #turn = 0;
@@ -105,7 +105,7 @@ export class ErrorRecorder {
     if (oldest !== undefined) this.#byId.delete(oldest);
   }
 
-  /** By the gateway's own id of the request. */
+  /** Takes the gateway's own id of the request. */
   byId(id: string): KeptError | undefined {
     return this.#byId.get(id) ?? this.#refused.entries().find((record) => record.id === id);
   }

@@ -17,7 +17,7 @@ interface StoriesParts {
 
 const DEFAULT_MAX_ENTRIES = 10_000;
 const DEFAULT_MAX_BYTES = 8 * 1024 * 1024;
-/** Of known keys, and as many of clients without one. */
+/** Most refusals kept of known keys, and as many of clients without one. */
 const MAX_REFUSED = 1_000;
 /** One that weighs more, as after a long chain of models, is kept without its steps. */
 const MAX_REFUSED_BYTES = 4 * 1024;

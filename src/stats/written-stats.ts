@@ -21,14 +21,14 @@ export const costSums = z.strictObject({
   requests: count,
   prompt_tokens: count,
   completion_tokens: count,
-  /** Of the prompt tokens, those that were read from a cache. */
+  /** Prompt tokens that were read from a cache. */
   cached_tokens: count,
   cost: count,
 });
 
 const costRow = costNames.extend(costSums.shape);
 
-/** Of files of earlier versions, which knew no times. */
+/** Rows of earlier versions' files, which had no times. */
 const earlierCostRow = costRow.omit({ user_id: true, organization_id: true, backend_name: true, cached_tokens: true });
 
 /** The rows of one stretch of time, in milliseconds since 1970. */

@@ -45,7 +45,7 @@ export type SessionRecord =
   | { type: "place"; at: string; cwd: string; additionalDirectories: readonly string[] }
   | ({ type: "call"; id: string } & CallNote);
 
-/** Of a session that this process holds. */
+/** The log of a session that this process holds. */
 export interface SessionLog {
   /** Written when it returns. Throws the file system's error; then nothing of the record is there. */
   append(record: SessionRecord): void;

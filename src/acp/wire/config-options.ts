@@ -55,7 +55,7 @@ export function encodeConfigOptions({ mode, model, effort }: Chosen, offered: re
   return options;
 }
 
-/** In the order of how long they take. */
+/** From the quickest to the slowest. */
 export function effortsOf(model: string, offered: readonly OfferedModel[]): readonly Effort[] {
   const efforts = offered.find(({ id }) => id === model)?.efforts ?? [];
   return EFFORTS.filter((effort) => efforts.includes(effort));

@@ -32,7 +32,7 @@ interface FencedChange {
 }
 
 interface FencePlace {
-  /** Of the configuration file, or the working folder. */
+  /** Folder of the configuration file, or the working folder. */
   baseDir: string;
   /** Without one there is no folder of the configuration. */
   hasFile: boolean;

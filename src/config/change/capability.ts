@@ -32,7 +32,7 @@ export function fieldReloadClass(path: Path): ReloadClass {
   return otherReloadClass(spec);
 }
 
-/** Of the fields that take effect without a restart. */
+/** The class of fields that take effect without a restart. */
 function otherReloadClass(spec: SectionSpec | undefined): ReloadClass {
   return spec?.reload === "immediate" ? "immediate" : "gradual";
 }

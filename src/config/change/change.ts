@@ -32,7 +32,7 @@ export interface SectionChange extends ChangeAuthor {
 }
 
 export interface Change {
-  /** Of the configuration that now runs. */
+  /** Version of the configuration in force. */
   version: number;
   previousVersion: number;
   /** False for a dry run, and when nothing differs: then there is no new version. */

@@ -72,7 +72,7 @@ function credentialIn(
   ];
 }
 
-/** Infinite for what is no moment: validation says so. */
+/** Infinite for a value that is no time: validation reports it. */
 function momentOf(value: unknown, env: Environment): number {
   const moment = typeof value === "string" ? Date.parse(expandVariables(value, env).text) : Number.NaN;
   return Number.isNaN(moment) ? Number.POSITIVE_INFINITY : moment;

@@ -8,7 +8,7 @@ export interface FieldChange {
   section: string;
   /** Dot path below the section; entries of lists with names stand there with their name. Empty: the whole section. */
   field: string;
-  /** The same with the section, one part per level. */
+  /** The field with its section, one part per level. */
   path: Path;
   /** Secrets are masked; null where there was nothing. */
   from: unknown;

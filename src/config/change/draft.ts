@@ -22,7 +22,7 @@ export interface Draft {
   sections: string[];
   /** Where a secret stayed that the caller did not give. */
   kept: readonly Path[];
-  /** Of an import: what of it is left out, in words. */
+  /** Fields that an import leaves out, in words. */
   leftOut: readonly string[];
   /** A path with the keys as the caller wrote them. */
   writtenPath(path: Path): Path;
@@ -121,7 +121,7 @@ function isSameOrMasked(sent: unknown, old: unknown, path: Path): boolean {
   return [...keys].every((key) => isSameOrMasked(valueAt(sent, [key]), valueAt(old, [key]), [...path, key]));
 }
 
-/** As it would be without those fields. */
+/** The section without those fields. */
 export function withoutFileOnlyFields(value: unknown, section: string): unknown {
   const fields = (specOf(section)?.fileOnlyFields ?? []).map((field) => field.split("."));
   return fields.reduce(

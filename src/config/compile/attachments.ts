@@ -26,7 +26,7 @@ export class AttachmentProblem extends Error {
 /** A part of it. The problems are those of the configuration, and undefined for files that it does not name. */
 export type Attached = Partial<Attachments> & { problems?: readonly Problem[] };
 
-/** Of a layer above, which knows what the files mean. */
+/** A reader of a layer above, which knows what the files mean. */
 export type AttachmentReader = (settings: Settings, place: CheckPlace) => Promise<Attached>;
 
 export function joinAttachments(parts: readonly Attached[]): Attachments {

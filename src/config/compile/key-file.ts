@@ -16,10 +16,10 @@ const keyFileSchema = z.strictObject({ keys: z.array(apiKeySchema).nullish() });
 export interface KeyFile extends Source {
   file: string;
   keys: z.output<typeof apiKeySchema>[];
-  /** The same as they stand in the file, right or wrong. */
+  /** The entries as they stand in the file, right or wrong. */
   entries: readonly unknown[];
   problems: Problem[];
-  /** Of what was read; undefined where nothing was. */
+  /** Hash of the bytes that were read; undefined if none were. */
   hash: string | undefined;
 }
 

@@ -23,7 +23,7 @@ export interface LoadOptions {
   home?: string | undefined;
   /** Rules of layers above this one; paths start at the section. */
   checks?: readonly SettingsCheck<Settings>[];
-  /** Of the files that the settings name. */
+  /** Readers of the files that the settings name. */
   readers?: readonly AttachmentReader[];
   clock?: Clock;
   /** For tests; default /etc/signalbox. */
@@ -76,7 +76,7 @@ interface ConfigFile {
   document: Mapping | undefined;
   problems: Problem[];
   lineOf?: (path: Path) => number | undefined;
-  /** Of its bytes; undefined where there is no text. */
+  /** Hash of the bytes; undefined if there is no text. */
   hash?: string;
   /** The file has not even a comment. */
   isEmpty?: boolean;

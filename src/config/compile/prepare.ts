@@ -22,7 +22,7 @@ export interface DocumentSurroundings {
   home: string | undefined;
   /** Rules of layers above this one; paths start at the section. */
   checks: readonly SettingsCheck<Settings>[];
-  /** Of the files that the settings name. */
+  /** Readers of the files that the settings name. */
   readers: readonly AttachmentReader[];
 }
 

@@ -111,7 +111,7 @@ export function resolveAliases(document: Mapping) {
 
   return {
     document: renamed,
-    /** The same path with the keys as they were written. */
+    /** The path with the keys as they were written. */
     writtenPath(path: Path): Path {
       const place = moved.find(({ canonical }) => canonical.every((segment, index) => segment === path[index]));
       if (place !== undefined) return [...place.accepted, ...path.slice(place.canonical.length)];

@@ -21,7 +21,7 @@ export const timestamp = (): z.ZodType<number, string> =>
 
 export const text = () => z.string().min(1, "must not be empty");
 
-/** Of Basic credentials, where a colon ends it. */
+/** A user of Basic credentials, whose name ends at a colon. */
 export const userName = () => text().regex(/^[^:]*$/, "must not contain a colon");
 
 export const whole = (minimum: number, maximum?: number) =>

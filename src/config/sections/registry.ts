@@ -33,7 +33,7 @@ import { webSearchSection } from "./web-search.ts";
 // A document is validated at the start and when it is changed: compiling code for that costs more than it ever saves.
 z.config({ jitless: true });
 
-/** By their top-level keys in the configuration file. */
+/** Keys are the top-level keys of the configuration file. */
 const sections = {
   server: serverSection,
   backends: backendsSection,
@@ -67,7 +67,7 @@ export interface SectionSpec extends SectionDefinition {
   name: string;
 }
 
-/** In the order in which they are listed. */
+/** Listings use this order. */
 export const SECTIONS: readonly SectionSpec[] = Object.entries(sections).map(([name, spec]) => ({ name, ...spec }));
 
 export const SECTION_NAMES: readonly string[] = Object.keys(sections);

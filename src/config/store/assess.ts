@@ -33,7 +33,7 @@ export interface ProposedDocument
   fromFile?: { standing?: Standing };
   /** Fields in which an edit of the file replaces what was changed through the API. */
   replaced?: readonly Path[];
-  /** Of an earlier state, the version that it belongs to. */
+  /** The version whose state is restored. */
   restoredVersion?: number;
   lineOf?: Source["lineOf"];
   /** The fence compares with this, defaults filled in; by default with the running configuration. */

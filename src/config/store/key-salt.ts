@@ -11,7 +11,7 @@ const STATE_KEY = "key_salt";
 /** Undefined while nothing was named by it. */
 export const savedKeySalt = (sqlite: Database): string | undefined => readState(sqlite, STATE_KEY);
 
-/** As long as the database can be written. */
+/** The salt lasts as long as the database can be written; else it is new at each start. */
 export function keySalt({ sqlite, path, problem }: ConfigDatabase, log: Pick<ConfigLog, "warn">): string {
   let reason = problem;
   try {

@@ -25,7 +25,7 @@ import { appendVersions, type VersionRecord } from "./versions.ts";
 export interface OpenStoreParts extends DocumentSurroundings {
   /** The content of the file, or the configuration found without one. */
   snapshot: ConfigSnapshot;
-  /** Of the file; undefined without one. */
+  /** Hash of the file; undefined without one. */
   fileHash: string | undefined;
   clock: Clock;
   log: ConfigLog;

@@ -106,7 +106,7 @@ export class RevokedSecrets {
   }
 }
 
-/** Of 6 bits each. */
+/** In characters of 6 bits. */
 const DIGEST_LENGTH = 24;
 
 /** Equal for the same secret of the same kind. */

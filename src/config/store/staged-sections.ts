@@ -18,7 +18,7 @@ export interface StagedSection {
 
 const JSON_FIELDS = ["value", "base"];
 
-/** In the order in which they were staged. */
+/** Keeps the order in which they were staged. */
 export function readStaged(sqlite: Database): StagedSection[] {
   const columns =
     "section, value, base, base_version AS baseVersion, staged_at AS stagedAtMs, source, user, description";
@@ -26,7 +26,7 @@ export function readStaged(sqlite: Database): StagedSection[] {
   return rows.map((row) => fromRow(row, JSON_FIELDS));
 }
 
-/** In place of what is staged for the same sections. */
+/** Replaces earlier entries of the same sections. */
 export function writeStaged(sqlite: Database, sections: readonly StagedSection[]): void {
   const insert = sqlite.query(
     `INSERT OR REPLACE INTO staged

@@ -7,7 +7,7 @@ import { readState, writeState } from "./state.ts";
 import { newestFromFile, type VersionRecord } from "./versions.ts";
 
 export interface AppliedFile {
-  /** Of its bytes; NO_FILE without one. */
+  /** Hash of the file's bytes; NO_FILE without one. */
   hash: string;
   /** As written, with canonical keys: it may hold secrets. */
   document: Mapping;
@@ -36,7 +36,7 @@ export function readStanding(sqlite: Database, newest: VersionRecord, salt: () =
   };
 }
 
-/** Inside a transaction; `kept` is what was written last. */
+/** Runs inside a transaction; `kept` was written last. */
 export function writeStanding(sqlite: Database, { file, revoked }: Standing, kept?: Standing): void {
   if (file !== kept?.file) {
     writeState(sqlite, HASH, file.hash);

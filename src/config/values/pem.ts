@@ -5,5 +5,5 @@ export function isPem(text: string): boolean {
   return text.includes(PEM_BEGIN);
 }
 
-/** In front of the label of each thing in the text. */
+/** Begins the label of each block in the text. */
 export const PEM_BEGIN = "-----BEGIN ";
