@@ -145,8 +145,15 @@ export const GROUP_NAMES = Object.keys(GROUPS) as GroupName[];
 
 const groupMembers = {
   status: orNull(integer),
-  ...Object.fromEntries(GROUP_NAMES.slice(1).map((name) => [GROUPS[name].member, orNull(text)])),
-};
+  code: orNull(text),
+  outcome: orNull(text),
+  model: orNull(text),
+  backend: orNull(text),
+  key_id: orNull(text),
+  user_id: orNull(text),
+  organization_id: orNull(text),
+  client: orNull(text),
+} satisfies Record<(typeof GROUPS)[GroupName]["member"], unknown>;
 
 export const RequestGroups = namedShape("RequestGroups", {
   by: list(oneOfTexts(...GROUP_NAMES)),

@@ -86,7 +86,7 @@ test("dragging over a chart zooms into it, and Escape goes back", async () => {
 
 test("a link shows the same to others: the requests of that time, the numbers, and the change within it", async () => {
   const { page, offences, barriers, close } = await openPage(`requests?range=${changedMs - 60_000}-${changedMs}`);
-  await page.getByText("40 fit", { exact: true }).waitFor();
+  await page.getByText("40 match", { exact: true }).waitFor();
   await page.evaluate(`location.hash = "#/overview?range=${changedMs - 60_000}-${changedMs + 5_000}"`);
   await page.getByText("Requests per second").first().waitFor();
   const plot = page.getByRole("img", { name: /^Requests per second/ });

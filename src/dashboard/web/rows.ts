@@ -1,7 +1,7 @@
 // Rows of a list as they are shown: sorted by a column, drawn in part, and as a file for a spreadsheet.
 
 /** What a row is sorted by; nothing stands at the end, in both directions. */
-type SortValue = string | number | null | undefined;
+export type SortValue = string | number | null | undefined;
 
 export function sortRows<Row>(rows: readonly Row[], by: (row: Row) => SortValue, isDescending: boolean): Row[] {
   const sign = isDescending ? -1 : 1;
@@ -23,7 +23,7 @@ function compare(left: string | number, right: string | number): number {
   return names.compare(String(left), String(right));
 }
 
-interface DrawnRows {
+export interface DrawnRows {
   first: number;
   /** Behind the last one. */
   end: number;
@@ -34,6 +34,7 @@ interface DrawnRows {
 
 /** Rows beyond the edges that are drawn as well, so that a quick scroll shows no gap. */
 const MARGIN_ROWS = 20;
+const FIRST_ROWS = 60;
 /** Up to so many rows all are drawn, so that the browser's own search finds them. */
 const MOST_WHOLE = 200;
 
@@ -42,7 +43,9 @@ const MOST_WHOLE = 200;
  * @param scrolled - pixels from the top of the first row to the top of the window; negative while that is below it
  */
 export function drawnRows(count: number, rowHeight: number, scrolled: number, windowHeight: number): DrawnRows {
-  if (count <= MOST_WHOLE || rowHeight <= 0) return { first: 0, end: count, above: 0, below: 0 };
+  if (count <= MOST_WHOLE) return { first: 0, end: count, above: 0, below: 0 };
+  // The first rows are measured.
+  if (rowHeight <= 0) return { first: 0, end: FIRST_ROWS, above: 0, below: 0 };
   const last = Math.max(0, count - Math.ceil(windowHeight / rowHeight));
   const top = Math.min(last, Math.max(0, Math.floor(scrolled / rowHeight)));
   const first = Math.max(0, top - MARGIN_ROWS);

@@ -65,11 +65,15 @@ export function createRange({ now }: PageClock, visits: Pick<Visits, "current" |
       earlier.value = earlier.peek().slice(0, -1);
       show(before);
     },
-    /** Parameters that ask the gateway for just this time; a range up to now has no end. */
-    query(): string {
+    /**
+     * Parameters that ask the gateway for just this time; a range up to now has no end.
+     * @param endMs - the end of such a range all the same
+     */
+    query(endMs?: number): string {
       const { from, to } = span.value;
       const query = new URLSearchParams({ since: String(Math.round(from)) });
-      if (!isLive(chosen.value)) query.set("until", String(Math.round(to)));
+      const until = isLive(chosen.value) ? endMs : to;
+      if (until !== undefined) query.set("until", String(Math.round(until)));
       return query.toString();
     },
     /** The path with the window of the statistics; undefined where they have none of this length. */

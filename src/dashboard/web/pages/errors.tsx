@@ -15,9 +15,11 @@ import { Select } from "../parts/field.tsx";
 import { Link } from "../parts/link.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { type Column, Table } from "../parts/table.tsx";
+import { RequestGroups } from "./request-groups.tsx";
 
 const SHOWN = 100;
 const MOST_COUNTS = 6;
+const GROUPS_SHOWN = 10;
 const ANY = ["", "any"] as const;
 
 /** For POST /admin/debug/error. */
@@ -67,6 +69,22 @@ export function ErrorsPage() {
         </Button>
       </Head>
       <Trouble of={[list, stats]} />
+      <Card title="Failed requests">
+        <RequestGroups
+          caption="Failed requests, the largest group first"
+          filters="outcome=failed"
+          most={GROUPS_SHOWN}
+          empty="No request failed in this time."
+        />
+      </Card>
+      <Card title="Refused requests">
+        <RequestGroups
+          caption="Refused requests, the largest group first"
+          filters="outcome=refused"
+          most={GROUPS_SHOWN}
+          empty="No request was refused in this time."
+        />
+      </Card>
       <div class="columns three">
         <Counts title="By type" byName={counted?.by_type} choose={(chosen) => change({ type: chosen })} />
         <Counts title="By status" byName={counted?.by_status} />

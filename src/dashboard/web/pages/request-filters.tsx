@@ -4,8 +4,6 @@ import type { BackendStatus } from "../../../admin/backend-schemas.ts";
 import type { KeyList } from "../../../admin/key-schemas.ts";
 import { Field, Select } from "../parts/field.tsx";
 
-const PAGE_SIZE = 50;
-
 /** Suggestions; every status and class of them may be asked for. */
 const STATUSES = ["2xx", "4xx", "429", "499", "5xx"] as const;
 const STATUS = /^[1-5](?:xx|\d\d)$/;
@@ -15,7 +13,7 @@ const OUTCOMES = [
   ["succeeded", "ok"],
   ["refused", "refused"],
   ["failed", "failed"],
-  ["stream_broken", "broke off"],
+  ["stream_broken", "interrupted"],
   ["client_left", "client left"],
   ["running", "running"],
 ] as const;
@@ -29,27 +27,23 @@ export const FILTERS = [
   "organization",
   "outcome",
   "status",
+  "code",
   "slower",
   "id",
 ] as const;
 
 export type RequestFilters = Partial<Record<(typeof FILTERS)[number], string | undefined>>;
 
-/**
- * The path that asks for just these.
- * @param time - parameters of the time that is shown
- */
-export function pathOf(filters: RequestFilters, cursor: string | undefined, time: string): string {
-  const query = new URLSearchParams(time);
-  query.set("limit", String(PAGE_SIZE));
+/** Parameters of the gateway that ask for just these. */
+export function filterQuery(filters: RequestFilters): URLSearchParams {
+  const query = new URLSearchParams();
   const { slower, status, ...plain } = filters;
   for (const [name, value] of Object.entries(plain)) if (value) query.set(name, value);
   // What is not written to its end yet is no filter.
   if (status !== undefined && STATUS.test(status)) query.set("status", status);
   const slowerMs = Number(slower);
   if (slower && Number.isInteger(slowerMs) && slowerMs >= 0) query.set("min_duration_ms", slower);
-  if (cursor !== undefined) query.set("cursor", cursor);
-  return `admin/requests?${query}`;
+  return query;
 }
 
 interface FiltersProps {
@@ -74,6 +68,7 @@ export function Filters({ filters, change, backends, keys }: FiltersProps) {
       <Field {...about("organization", "Organization")} />
       <Select {...about("outcome", "Outcome")} options={OUTCOMES} />
       <Field {...about("status", "Status")} list={STATUSES} placeholder="502 or 5xx" />
+      <Field {...about("code", "Error code")} />
       <Field {...about("slower", "Slower than, ms")} type="number" min={0} step={1} />
       <Field {...about("id", "Part of its id")} />
     </search>
