@@ -1,7 +1,7 @@
 // Requests and answers of the admin API for backends, as JSON Schema.
 
 import { BACKEND_KIND_NAMES } from "../names.ts";
-import { changed, done, dryRun, madeFor } from "../openapi/change-schemas.ts";
+import { changed, done, entryDryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
   anyObject,
   component,
@@ -97,24 +97,24 @@ export const BackendChange = component("BackendChange", () => {
     `A merge patch of a ${BACKEND_SCHEMA}: null removes a setting.`,
   );
 });
-export const BackendChanged = namedShape("BackendChanged", { ...changed, backend: BackendRecord }, dryRun);
+export const BackendChanged = namedShape("BackendChanged", { ...changed, backend: BackendRecord }, entryDryRun);
 export const BackendRemoved = namedShape(
   "BackendRemoved",
   { ...changed, removed_backend: ref(BACKEND_SCHEMA) },
-  dryRun,
+  entryDryRun,
 );
 export const CircuitReset = namedShape("CircuitReset", { ...done, previous_state: circuit });
 export const WeightRequest = component("WeightRequest", strictRequest({ weight: { ...count, maximum: 100 } }, madeFor));
 export const WeightChanged = namedShape(
   "WeightChanged",
   { ...changed, previous_weight: count, new_weight: count },
-  dryRun,
+  entryDryRun,
 );
 export const ModelsRequest = component(
   "ModelsRequest",
   strictRequest({ models: texts }, { append: described(flag, "Add to the models there are."), ...madeFor }),
 );
-export const ModelsChanged = namedShape("ModelsChanged", { ...changed, models: texts }, dryRun);
+export const ModelsChanged = namedShape("ModelsChanged", { ...changed, models: texts }, entryDryRun);
 
 export const BACKEND_SCHEMAS = schemasOf(
   BackendStatusList,

@@ -2,6 +2,7 @@
 // change makes one version, and its problems are told by the fields of the entry.
 
 import type { Change } from "../config/change/change.ts";
+import { changesBySection } from "../config/change/diff.ts";
 import { mergePatch } from "../config/change/merge-patch.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ConfigStore } from "../config/store/store.ts";
@@ -202,12 +203,14 @@ export function answerChange<const More extends object>(
   { warnings = [], status = 200 }: Pick<AnsweringRoutes<object>, "warnings" | "status"> = {},
 ) {
   const dryRun = isDryRun(queryOf(call));
+  // A collection is a part of one section.
+  const [changes = {}] = Object.values(changesBySection(done.changes));
   const body = {
     success: true as const,
     message: messageOf(done, what, dryRun),
     version: done.version,
     applied: done.applied,
-    ...(dryRun && { dry_run: true as const, estimated_impact: done.impact }),
+    ...(dryRun && { dry_run: true as const, estimated_impact: done.impact, changes }),
     warnings: [...done.warnings, ...warnings],
     ...more,
   };

@@ -1,7 +1,7 @@
 // Requests and answers of the admin API for the configuration and prompt files, as JSON Schema.
 
 import type { JsonSchema } from "../config/schema/schema-export.ts";
-import { done, dryRun, madeFor, version } from "../openapi/change-schemas.ts";
+import { done, dryRun, fieldChanges, madeFor, version } from "../openapi/change-schemas.ts";
 import {
   anyObject,
   anyOf,
@@ -35,8 +35,6 @@ const capability = oneOfTexts("immediate", "gradual", "requires_restart");
 /** Members of GET of a section, besides the section. */
 export const sectionFacts = { hot_reload_capability: capability, description: text, version };
 const longCapability = oneOfTexts("immediate_update", "gradual_update", "requires_restart");
-const change = shape({ from: anything, to: anything });
-const fieldChanges = described(mapOf(change), "By the path of the field.");
 const sectionChanges = described(mapOf(fieldChanges), "By section, and by the path of the field.");
 export type SectionChanges = ValueOf<typeof sectionChanges>;
 const format = oneOfTexts("yaml", "json", "toml");

@@ -2,7 +2,7 @@
 
 import { SCOPES } from "../config/sections/api-keys.ts";
 import { DURATION_PATTERN } from "../lib/duration.ts";
-import { changed, dryRun, madeFor } from "../openapi/change-schemas.ts";
+import { changed, entryDryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
   component,
   count,
@@ -46,9 +46,9 @@ export const KeyChange = component("KeyChange", () => {
 export const KeyChanged = namedShape(
   "KeyChanged",
   { ...changed, key: KeyRecord },
-  { ...dryRun, secret: described(text, "Made by the gateway; shown in this answer only.") },
+  { ...entryDryRun, secret: described(text, "Made by the gateway; shown in this answer only.") },
 );
-export const KeyRemoved = namedShape("KeyRemoved", { ...changed, removed_key: KeyRecord }, dryRun);
+export const KeyRemoved = namedShape("KeyRemoved", { ...changed, removed_key: KeyRecord }, entryDryRun);
 export const KeyRotation = component(
   "KeyRotation",
   strictRequest(

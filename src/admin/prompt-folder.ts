@@ -1,7 +1,7 @@
 // The prompt files of prompts_dir as the admin API sees them: listed, read and written, and never a step outside of it.
 
 import { constants, type Dirent } from "node:fs";
-import { type FileHandle, mkdir, open, readdir, stat } from "node:fs/promises";
+import { type FileHandle, mkdir, open, readdir, stat, unlink } from "node:fs/promises";
 import { basename, dirname, join, relative, sep } from "node:path";
 import { PROMPT_ENDINGS } from "../config/sections/global-prompts.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -67,14 +67,7 @@ export async function listPrompts(directory: PromptDirectory) {
 
 /** Throws 400 for a path that is not allowed or no prompt, 404 where there is no file. */
 export async function readPromptFile(directory: PromptDirectory, path: string) {
-  const parts = partsOf(path);
-  const root = await realPath(rootOf(directory));
-  const real = root === undefined ? undefined : await realPath(join(root, ...parts));
-  if (root === undefined || real === undefined) {
-    const message = "There is no such prompt file; GET /admin/config/prompts lists them.";
-    throw new GatewayError(ERRORS.routeNotFound, message, { param: "path" });
-  }
-  if (!isInside(real, root)) throw leadsOut();
+  const { parts, real } = await existingFile(directory, path);
   let file: FileHandle;
   try {
     // A pipe must not hold the answer, and a link that has come meanwhile is not followed.
@@ -98,6 +91,36 @@ export async function readPromptFile(directory: PromptDirectory, path: string) {
   } finally {
     await file.close();
   }
+}
+
+/** Throws 404 where there is no file, and 409 while the configuration names it. One call at a time. */
+export async function removePromptFile(directory: PromptDirectory, path: string): Promise<void> {
+  const { parts, root, real } = await existingFile(directory, path);
+  if (!(await stat(real)).isFile()) throw refusal("leads to something that is not a file");
+  const users = (await usersOf(directory, root)).filter((user) => user.real === real).map(({ key }) => key);
+  if (users.length > 0) {
+    const message = `The prompt file is named by ${users.join(", ")}; change the configuration first.`;
+    throw new GatewayError(ERRORS.conflict, message, { param: "path", details: { used_by: users } });
+  }
+  try {
+    // Of a link the link goes, and what it leads to stays.
+    await unlink(join(root, ...parts));
+  } catch (error) {
+    throw notWritten(error);
+  }
+}
+
+/** Throws 400 for a path that is not allowed, 404 where nothing is. */
+async function existingFile(directory: PromptDirectory, path: string) {
+  const parts = partsOf(path);
+  const root = await realPath(rootOf(directory));
+  const real = root === undefined ? undefined : await realPath(join(root, ...parts));
+  if (root === undefined || real === undefined) {
+    const message = "There is no such prompt file; GET /admin/config/prompts lists them.";
+    throw new GatewayError(ERRORS.routeNotFound, message, { param: "path" });
+  }
+  if (!isInside(real, root)) throw leadsOut();
+  return { parts, root, real };
 }
 
 /**

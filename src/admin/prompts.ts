@@ -20,6 +20,7 @@ import {
   PROMPT_PATH_PATTERN,
   type PromptDirectory,
   readPromptFile,
+  removePromptFile,
   writePromptFile,
 } from "./prompt-folder.ts";
 import { invalidFields, toRefusal } from "./refusals.ts";
@@ -84,6 +85,20 @@ export function promptRoutes({
           const done = `The prompt file was ${wasCreated ? "created" : "updated"}`;
           const effect = names.length > 0 ? "the next request uses it" : "no setting of global_prompts names it";
           return answer(call, { success: true, message: `${done}; ${effect}.`, path });
+        });
+      },
+    }),
+    endpoint("DELETE /admin/config/prompts/{path...}", {
+      id: "deletePromptFile",
+      summary: "Remove a prompt file that the configuration does not name",
+      parameters: [promptFile],
+      answers: [jsonAnswer(PromptUpdated, "Removed.")],
+      errors: [409, 503],
+      handle(call) {
+        const { path } = call.parameters;
+        return inTurn(async () => {
+          await removePromptFile(directory(), path);
+          return answer(call, { success: true, message: "The prompt file was removed.", path });
         });
       },
     }),

@@ -114,6 +114,8 @@ describe("create", () => {
     expect(await admin.version()).toBe(1);
     const dry = await admin.send("POST", "/admin/backends?dry_run=true", { body: demo("b") });
     expect(dry).toMatchObject({ status: 200, body: { applied: false, dry_run: true, backend: { name: "b" } } });
+    const { changes } = await admin.ok("PUT", "/admin/backends/a?dry_run=true", { weight: 7 });
+    expect(changes).toEqual({ "a.weight": { from: 1, to: 7 } });
     expect(await admin.version()).toBe(1);
   });
 });

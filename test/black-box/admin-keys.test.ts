@@ -138,7 +138,11 @@ describe("one key at a time", () => {
       const body = await admin.ok(method, `${path}?dry_run=true`, method === "PUT" ? { rate_limit: 5 } : {});
       expect(body).toMatchObject({ dry_run: true, applied: false, version: 1 });
       expect(body).not.toHaveProperty("secret");
+      expect(Object.keys(body.changes as object)).not.toEqual([]);
+      expect(JSON.stringify(body)).not.toContain("sekret");
     }
+    const { changes } = await admin.ok("PUT", "/admin/keys/a?dry_run=true", { rate_limit: 5 });
+    expect(changes).toEqual({ "keys.a.rate_limit": { from: null, to: 5 } });
     expect(await statusOf(gateway, A)).toBe(200);
   });
 

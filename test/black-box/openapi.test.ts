@@ -708,6 +708,10 @@ describe("the configuration", () => {
     await call("PUT", path, { parameters: { path: "terse.md" }, body: { content: "Be brief.\n" } });
     await call("PUT", path, { parameters: { path: "terse.md" }, body: {}, invalidBody: true, status: 400 });
     await call("GET", path, { parameters: { path: "none.md" }, status: 404 });
+    await call("PUT", path, { parameters: { path: "gone.md" }, body: { content: "Be gone.\n" } });
+    await call("DELETE", path, { parameters: { path: "gone.md" } });
+    await call("DELETE", path, { parameters: { path: "gone.md" }, status: 404 });
+    await call("DELETE", path, { parameters: { path: "terse.md" }, status: 409 });
     await call("POST", "/admin/config/prompts/reload");
   });
 });

@@ -76,6 +76,25 @@ test("a new file is created, and used as soon as the configuration names it", as
   expect([await systemPrompt("n"), await systemPrompt("m")]).toEqual(["Again for n.", undefined]);
 });
 
+test("a file that the configuration does not name is removed; one that it names stays", async () => {
+  const { gateway, admin, systemPrompt } = await start();
+  const link = join(gateway.folder, "prompts/link.md");
+  symlinkSync(join(gateway.folder, "prompts/sub/other.txt"), link);
+  await admin.ok("DELETE", "/admin/config/prompts/link.md");
+  expect(existsSync(link)).toBe(false);
+  expect(await admin.ok("DELETE", "/admin/config/prompts/sub/other.txt")).toEqual({
+    success: true,
+    message: "The prompt file was removed.",
+    path: "sub/other.txt",
+  });
+  await admin.refused(404, "DELETE", "/admin/config/prompts/sub/other.txt");
+  const refused = await admin.refused(409, "DELETE", "/admin/config/prompts/default.md");
+  expect(refused.message).toContain("global_prompts.default_file");
+  expect(await systemPrompt()).toBe("Default.");
+  await admin.refused(400, "DELETE", "/admin/config/prompts/..%2Foutside.md");
+  expect(existsSync(join(gateway.folder, "outside.md"))).toBe(true);
+});
+
 test("reload reads what was edited on disk; a broken file changes nothing", async () => {
   const { gateway, admin, systemPrompt } = await start();
   const path = join(gateway.folder, "prompts/default.md");
