@@ -281,7 +281,9 @@ export const PromptFiles = namedShape("PromptFiles", {
   prompts: list(shape({ path: text, size: count, modified_at: time, used_by: texts })),
   total: count,
 });
+export type PromptFileList = ValueOf<typeof PromptFiles>;
 export const PromptFile = namedShape("PromptFile", { path: text, content: text, size: count, modified_at: time });
+export type PromptFile = ValueOf<typeof PromptFile>;
 export const PromptUpdate = component("PromptUpdate", strictRequest({ content: described(text, "At most 1 MiB.") }));
 export const PromptUpdated = namedShape("PromptUpdated", { ...done, path: text });
 export const PromptsReloaded = namedShape("PromptsReloaded", { ...done, reloaded: count });

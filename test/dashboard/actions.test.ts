@@ -296,16 +296,14 @@ describe("configuration", () => {
   });
 
   test("a backend and a key are added", async () => {
-    await goTo("backends", "Backends");
-    await page.getByRole("link", { name: "Add or change" }).click();
+    await goTo("configuration/backends", "Configuration: backends");
     await edit(/\nbackends:\n|^backends:\n/, "backends:\n  - name: gpu-5\n    type: demo\n    models: [small]\n");
     await page.getByText("Would be accepted.").waitFor();
     await page.getByRole("button", { name: "Apply…" }).click();
     await confirm("Apply", /gpu-5/);
     await goTo("backends", "Backends");
     await page.getByRole("row", { name: /^gpu-5 demo · small ready/ }).waitFor();
-    await goTo("limits", "Limits and cache");
-    await page.getByRole("link", { name: "Add or change" }).click();
+    await goTo("configuration/api_keys", "Configuration: api_keys");
     await edit(/\n( *)keys:\n/, "\n  keys:\n    - id: night-shift\n      key: sekret-night\n");
     await page.getByText("Would be accepted.").waitFor();
     await page.getByRole("button", { name: "Apply…" }).click();
@@ -314,7 +312,7 @@ describe("configuration", () => {
       const text = await editor().inputValue();
       return text.includes("night-shift") && !text.includes("sekret");
     });
-    await goTo("limits", "Limits and cache");
+    await goTo("keys", "Keys");
     await page.getByRole("row", { name: /^night-shift/ }).waitFor();
     const headers = { Authorization: "Bearer sekret-night" };
     expect((await busy.gateway.chat({ model: "small" }, { headers })).status).toBe(200);

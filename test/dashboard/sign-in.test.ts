@@ -119,6 +119,22 @@ test("a sign-in that is over is told, and what was written is still there behind
   await context.close();
 });
 
+test("what was typed into a form is still there behind the next sign-in, and goes on being checked", async () => {
+  const context = await browser.context();
+  const watched = await browser.open(context, `${address()}#/backends/gpu-1?do=edit`);
+  const { page } = watched;
+  await signIn(watched);
+  await page.getByText("As it is in force").waitFor();
+  await context.clearCookies();
+  await page.getByLabel("Weight").fill("7");
+  await page.getByText("This sign-in is over.").waitFor();
+  await signIn(watched);
+  await page.getByText("Would be accepted.").waitFor();
+  expect(await page.getByLabel("Weight").inputValue()).toBe("7");
+  await expectClean(watched);
+  await context.close();
+});
+
 test("what was chosen on a page is still chosen behind the next sign-in, and forgotten by another visit", async () => {
   const context = await browser.context();
   const watched = await browser.open(context, `${address()}#/usage`);

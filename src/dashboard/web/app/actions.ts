@@ -17,6 +17,8 @@ export interface Action {
   asked(): CurlRequest | undefined;
   /** What to say when it is done; default: the message of the answer. */
   done?(answer: unknown): string | undefined;
+  /** What of the answer is shown in the dialog after it is done; it goes when the dialog is closed. */
+  result?(answer: unknown): ComponentChildren;
 }
 
 export type Actions = ReturnType<typeof createActions>;

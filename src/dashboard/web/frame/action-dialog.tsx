@@ -1,6 +1,7 @@
 // The dialog before something is changed: what will happen, the same as a command line, and what came of it.
 
 import { useSignal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Action } from "../app/actions.ts";
 import { messageOf } from "../app/api.ts";
@@ -14,6 +15,7 @@ export function ActionDialog({ action }: { action: Action }) {
   const element = useRef<HTMLDialogElement>(null);
   const thrown = useSignal<unknown>(undefined);
   const isBusy = useSignal(false);
+  const result = useSignal<ComponentChildren>(undefined);
   useLayoutEffect(() => element.current?.showModal(), []);
 
   async function act(): Promise<void> {
@@ -26,13 +28,29 @@ export function ActionDialog({ action }: { action: Action }) {
       const message = action.done === undefined ? answer?.message : action.done(answer);
       if (message !== undefined) toasts.say(message);
       asks.refresh();
-      element.current?.close();
+      result.value = action.result?.(answer);
+      if (!result.peek()) element.current?.close();
     } catch (error) {
       thrown.value = error;
     }
     isBusy.value = false;
   }
 
+  if (result.value) {
+    return (
+      <dialog ref={element} aria-labelledby="dialog-title" onClose={actions.close}>
+        <div class="stack">
+          <h2 id="dialog-title">{action.title}</h2>
+          {result.value}
+          <div class="row end">
+            <Button kind="main" onClick={() => element.current?.close()}>
+              Done
+            </Button>
+          </div>
+        </div>
+      </dialog>
+    );
+  }
   const asked = action.asked();
   return (
     <dialog ref={element} aria-labelledby="dialog-title" onClose={actions.close}>

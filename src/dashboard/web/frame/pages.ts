@@ -4,10 +4,13 @@ import type { ComponentType } from "preact";
 import { BackendsPage } from "../pages/backends.tsx";
 import { ConfigurationPage } from "../pages/configuration.tsx";
 import { ErrorsPage } from "../pages/errors.tsx";
+import { FallbackPage } from "../pages/fallback.tsx";
+import { KeysPage } from "../pages/keys.tsx";
 import { LimitsPage } from "../pages/limits.tsx";
 import { ModelsPage } from "../pages/models.tsx";
 import { OverviewPage } from "../pages/overview.tsx";
 import { PlaygroundPage } from "../pages/playground.tsx";
+import { PromptsPage } from "../pages/prompts.tsx";
 import { RequestPage } from "../pages/request.tsx";
 import { RequestsPage } from "../pages/requests.tsx";
 import { UsagePage } from "../pages/usage.tsx";
@@ -28,6 +31,9 @@ const ENTRIES = {
   errors: { label: "Errors", page: ErrorsPage, hasRange: true },
   backends: { label: "Backends", page: BackendsPage, hasRange: true },
   models: { label: "Models", page: ModelsPage, hasRange: true },
+  fallback: { label: "Fallback chains", page: FallbackPage },
+  keys: { label: "Keys", page: KeysPage },
+  prompts: { label: "Prompts", page: PromptsPage },
   usage: { label: "Usage", page: UsagePage, hasRange: true },
   limits: { label: "Limits & cache", page: LimitsPage },
   configuration: { label: "Configuration", page: ConfigurationPage },

@@ -1,4 +1,4 @@
-// Backends: how each is, and taking one out, putting it back and weighing it.
+// Backends: how each is, taking one out, putting it back and weighing it, and the collection of their entries.
 
 import { signal } from "@preact/signals";
 import type { BackendStatus, BackendStatusList } from "../../../admin/backend-schemas.ts";
@@ -7,19 +7,59 @@ import type { Action } from "../app/actions.ts";
 import { useApp } from "../app/context.ts";
 import { setting, useAtMost, useLive } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
-import { count, duration, failedShare, longDuration, NOTABLE_FAILURES, percent } from "../format.ts";
+import { type EntryRows, readSection, requestsAt } from "../collections/collection.ts";
+import { AddLink, EntryActions, EntryPages } from "../collections/collection-page.tsx";
+import {
+  clockTime,
+  count,
+  dateTime,
+  duration,
+  failedShare,
+  longDuration,
+  NOTABLE_FAILURES,
+  percent,
+  plural,
+} from "../format.ts";
 import { Ago } from "../parts/ago.tsx";
 import { Button } from "../parts/button.tsx";
 import { Head } from "../parts/card.tsx";
 import { Field } from "../parts/field.tsx";
-import { Link, RequestsOf } from "../parts/link.tsx";
+import { RequestsOf } from "../parts/link.tsx";
 import { backendState, CircuitMark, Marked } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
+import type { EntryValues, FieldSchema } from "../schema-form.ts";
+import { resettingCircuit } from "./circuit-reset.ts";
 
 const MAX_WEIGHT = 100;
 
+const BACKENDS: EntryRows<BackendStatus> = {
+  page: "backends",
+  article: "a",
+  noun: "backend",
+  idOf: ({ name }) => name,
+  // A removed backend is not in the configuration any more.
+  fixed: ({ phase, enabled }) => (phase === "draining" && enabled ? "removed" : undefined),
+  idField: "name",
+  async read(get, id) {
+    const { schema, config, version } = await readSection<EntryValues[]>(get, "backends");
+    const ids = config.map(({ name }) => String(name));
+    return { schema: schema.items as FieldSchema, version, ids, entry: config.find(({ name }) => name === id) };
+  },
+  ...requestsAt("admin/backends"),
+  removal: "It leaves the configuration and gets no new requests. Its statistics stay. A rollback brings it back.",
+  forced: "Also while requests are in flight; they finish",
+};
+
 export function BackendsPage() {
+  return (
+    <EntryPages of={BACKENDS}>
+      <BackendList />
+    </EntryPages>
+  );
+}
+
+function BackendList() {
   const { range } = useApp();
   const list = useResource<BackendStatusList>("admin/backends", { everyMs: 2_000 });
   const stats = useResource<{ backends: BackendStatistics[] }>(() => range.inWindow("admin/stats/backends"), {
@@ -36,9 +76,7 @@ export function BackendsPage() {
     <>
       <Head title="Backends">
         <span class="faint">{data !== undefined && `${data.askable_count} of ${data.total_count} can be asked `}</span>
-        <Link to="configuration" id="backends" class="button">
-          Add or change
-        </Link>
+        <AddLink of={BACKENDS} />
       </Head>
       <Trouble of={[list, stats]} />
       <Table
@@ -48,9 +86,9 @@ export function BackendsPage() {
         empty="There is no backend yet: add one."
         rowClass={({ enabled }) => (enabled ? undefined : "off")}
         columns={[
-          { title: "Backend", cell: (row) => <NameCell {...row} /> },
+          { title: "Backend", class: "name", cell: (row) => <NameCell {...row} /> },
           { title: "State", cell: (row) => <StateCell {...row} /> },
-          { title: "Circuit", cell: ({ circuit }) => <CircuitMark circuit={circuit} /> },
+          { title: "Circuit", cell: (row) => <CircuitCell {...row} /> },
           { title: "In flight", isNumber: true, cell: ({ in_flight }) => count(in_flight) },
           { title: "Requests", isNumber: true, cell: (row) => <RequestsCell stats={statsOf(row)} /> },
           { title: "Latency", isNumber: true, cell: (row) => <LatencyCell stats={statsOf(row)} /> },
@@ -101,9 +139,10 @@ function StateCell(row: BackendStatus) {
 }
 
 /** undefined: there is nothing to say but when it was checked. */
-function stateDetail({ phase, drain_remaining_ms: leftMs, last_error }: BackendStatus, isBad: boolean) {
+function stateDetail({ phase, in_flight, drain_remaining_ms: leftMs, last_error }: BackendStatus, isBad: boolean) {
   if (phase === "draining") {
-    return leftMs === null ? "until the last request is over" : `for ${longDuration(leftMs / 1000)} at most`;
+    const limit = leftMs === null ? "no time limit" : `${longDuration(leftMs / 1000)} left`;
+    return `${plural(in_flight, "request")} in flight, ${limit}`;
   }
   return isBad && last_error !== null ? last_error : undefined;
 }
@@ -142,21 +181,39 @@ function Percentiles({ median, p95 }: { median: number; p95: number }) {
   );
 }
 
+function CircuitCell(row: BackendStatus) {
+  const { actions } = useApp();
+  const { name, circuit, circuit_since } = row;
+  return (
+    <>
+      <CircuitMark circuit={circuit} />
+      {circuit_since !== null && (
+        <div class="faint" title={dateTime(circuit_since)}>
+          since {clockTime(circuit_since)}
+        </div>
+      )}
+      {circuit !== "closed" && (
+        <Button kind="small" label={`Reset circuit of ${name}`} onClick={() => actions.act(resettingCircuit(name))}>
+          Reset circuit
+        </Button>
+      )}
+    </>
+  );
+}
+
 function BackendActions(row: BackendStatus) {
   const { actions } = useApp();
-  const { name, enabled, phase } = row;
-  // A removed backend is not in the configuration any more.
-  if (phase === "draining" && enabled) return <span class="faint">removed</span>;
+  const { name, enabled } = row;
   const verb = enabled ? "Drain" : "Enable";
   return (
-    <div class="row tight">
+    <EntryActions of={BACKENDS} row={row}>
       <Button kind="small" label={`${verb} ${name}`} onClick={() => actions.act(switching(row))}>
         {verb}
       </Button>
       <Button kind="small" label={`Weight of ${name}`} onClick={() => actions.act(weighing(row))}>
         Weight
       </Button>
-    </div>
+    </EntryActions>
   );
 }
 

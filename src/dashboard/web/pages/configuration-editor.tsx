@@ -10,9 +10,9 @@ import { createEditor, type EditorState, isDirty } from "../editor.ts";
 import { plural } from "../format.ts";
 import { Button, Choice } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
+import { ChangeList } from "../parts/change-list.tsx";
 import { Marked } from "../parts/marks.tsx";
 import { Notice, ProblemList, Problems } from "../parts/notice.tsx";
-import { ChangeList } from "./configuration-changes.tsx";
 
 const RELOADS: Readonly<Record<string, string>> = {
   immediate: "takes effect at once",

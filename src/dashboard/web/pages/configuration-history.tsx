@@ -10,10 +10,10 @@ import { words } from "../format.ts";
 import { Ago } from "../parts/ago.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card } from "../parts/card.tsx";
+import { ChangeList } from "../parts/change-list.tsx";
 import { Marked } from "../parts/marks.tsx";
 import { Notice } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
-import { ChangeList } from "./configuration-changes.tsx";
 
 export const VERSIONS_SHOWN = 10;
 

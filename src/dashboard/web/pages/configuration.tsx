@@ -15,10 +15,10 @@ import { plural } from "../format.ts";
 import { Ago } from "../parts/ago.tsx";
 import { Button } from "../parts/button.tsx";
 import { Card, Head } from "../parts/card.tsx";
+import { ChangeList } from "../parts/change-list.tsx";
 import { Link } from "../parts/link.tsx";
 import { Notice, Trouble } from "../parts/notice.tsx";
 import { fieldsOf } from "../settings-text.ts";
-import { ChangeList } from "./configuration-changes.tsx";
 import { EditorCard } from "./configuration-editor.tsx";
 import { HistoryCard, VERSIONS_SHOWN } from "./configuration-history.tsx";
 

@@ -1,16 +1,14 @@
 // Limits and cache: who is held back, what is answered from memory, and forgetting it.
 
 import type { ErrorStatistics } from "../../../admin/errors.ts";
-import type { KeyList } from "../../../admin/key-schemas.ts";
 import type { KvIndexStatistics } from "../../../admin/kv-index.ts";
 import type { ResponseCacheStatistics } from "../../../admin/response-cache.ts";
 import { useResource } from "../app/resource.ts";
-import { dateTime, grouped, words } from "../format.ts";
+import { grouped, words } from "../format.ts";
 import { Card, Facts, Head } from "../parts/card.tsx";
-import { Link, RequestsOf } from "../parts/link.tsx";
+import { Link } from "../parts/link.tsx";
 import { Marked } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
-import { Table } from "../parts/table.tsx";
 import { flatten, valueText } from "../settings-text.ts";
 import { CacheCard, KvCard } from "./cache-cards.tsx";
 
@@ -18,18 +16,14 @@ const OFTEN_MS = 5_000;
 
 export function LimitsPage() {
   const limits = useResource<{ config: unknown }>("admin/config/rate_limiting");
-  const keys = useResource<KeyList>("admin/keys");
   const errors = useResource<ErrorStatistics>("admin/errors/stats?window=1h", { everyMs: OFTEN_MS });
   const cache = useResource<ResponseCacheStatistics>("admin/response-cache", { everyMs: OFTEN_MS });
   const kvIndex = useResource<KvIndexStatistics>("admin/kv-index", { everyMs: OFTEN_MS });
   return (
     <>
       <Head title="Limits and cache" />
-      <Trouble of={[limits, keys, errors, cache, kvIndex]} />
-      <div class="columns">
-        <LimitCard config={limits.data.value?.config} refused={errors.data.value?.by_status["429"] ?? 0} />
-        <KeyCard keys={keys.data.value?.keys} />
-      </div>
+      <Trouble of={[limits, errors, cache, kvIndex]} />
+      <LimitCard config={limits.data.value?.config} refused={errors.data.value?.by_status["429"] ?? 0} />
       <CacheCard cache={cache.data.value} />
       <KvCard index={kvIndex.data.value} />
     </>
@@ -71,50 +65,4 @@ function LimitCard({ config, refused }: { config: unknown; refused: number }) {
 /** "limits.per_client.requests_per_second" -> "per client: requests per second" */
 function labelOf(path: string): string {
   return words(path.replace(/^limits\./, "").replaceAll(".", ": "));
-}
-
-type KeyRow = KeyList["keys"][number];
-
-function KeyCard({ keys }: { keys: readonly KeyRow[] | undefined }) {
-  return (
-    <Card
-      title="Keys"
-      aside={
-        <Link to="configuration" id="api_keys">
-          Add or change
-        </Link>
-      }
-    >
-      <Table
-        caption="Keys and their limits"
-        rows={keys}
-        keyOf={({ id }) => id}
-        empty="There is no key: everyone is a client without a name."
-        columns={[
-          {
-            title: "Key",
-            cell: ({ id }) => <RequestsOf by="key" name={id} />,
-          },
-          {
-            title: "Of",
-            isExtra: true,
-            cell: ({ user_id, organization_id }) => [user_id, organization_id].filter(Boolean).join(", ") || "–",
-          },
-          { title: "Scopes", cell: ({ scopes }) => scopes.join(", ") },
-          {
-            title: "Per minute",
-            isNumber: true,
-            cell: ({ rate_limit }) => (rate_limit === null ? "–" : grouped(rate_limit)),
-          },
-          { title: "State", cell: (row) => <KeyState {...row} /> },
-        ]}
-      />
-    </Card>
-  );
-}
-
-function KeyState({ enabled, is_expired, expires_at }: KeyRow) {
-  if (!enabled) return <Marked tone="quiet" text="disabled" />;
-  if (is_expired) return <Marked tone="bad" text="expired" />;
-  return <Marked tone="good" text="valid" title={expires_at === null ? undefined : `until ${dateTime(expires_at)}`} />;
 }

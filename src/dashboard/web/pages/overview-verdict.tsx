@@ -10,6 +10,7 @@ import { Button } from "../parts/button.tsx";
 import { Link } from "../parts/link.tsx";
 import { Notice } from "../parts/notice.tsx";
 import { type GatewayProblem, problemsOf } from "../verdict.ts";
+import { resettingCircuit } from "./circuit-reset.ts";
 
 interface VerdictProps {
   health: AdminHealth | undefined;
@@ -58,18 +59,7 @@ function ProblemLine({ text, after, circuits }: GatewayProblem) {
         <Link to="backends">View backends</Link>
       ) : (
         circuits.map((name) => (
-          <Button
-            key={name}
-            kind="small"
-            onClick={() =>
-              actions.act({
-                title: `Reset the circuit of ${name}`,
-                text: "It is closed at once, and what was counted against the backend is forgotten. It opens again where the backend goes on failing.",
-                verb: "Reset",
-                asked: () => ({ method: "POST", path: `admin/backends/${encodeURIComponent(name)}/circuit/reset` }),
-              })
-            }
-          >
+          <Button key={name} kind="small" onClick={() => actions.act(resettingCircuit(name))}>
             Reset the circuit of {name}
           </Button>
         ))

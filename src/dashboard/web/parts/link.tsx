@@ -10,6 +10,8 @@ interface LinkProps {
   query?: Readonly<Record<string, string | undefined>>;
   class?: string;
   title?: string;
+  /** For screen readers, where the text alone does not say what it is about. */
+  "aria-label"?: string;
   "aria-current"?: "page" | undefined;
   children: ComponentChildren;
 }
