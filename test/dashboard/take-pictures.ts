@@ -10,15 +10,14 @@ const FOLDER = process.argv[2] ?? join(import.meta.dir, "..", "..", "docs", "ima
 
 /** Pages by the names of their pictures, light and dark and narrow where that shows more. */
 const PICTURES = [
-  { name: "overview", path: "#/overview", looks: ["light", "dark", "narrow"] },
-  { name: "requests", path: "#/requests", looks: ["light"] },
+  { name: "overview", path: "#/overview?range=15m", looks: ["light", "dark", "narrow"] },
+  { name: "requests", path: "#/requests", looks: ["light", "dark"] },
   { name: "request", path: "", looks: ["light", "dark", "narrow"] },
-  { name: "errors", path: "#/errors", looks: ["light"] },
+  { name: "errors", path: "#/errors", looks: ["light", "dark"] },
   { name: "backends", path: "#/backends", looks: ["light", "dark"] },
-  { name: "models", path: "#/models", looks: ["light"] },
-  { name: "usage", path: "#/usage", looks: ["light"] },
-  { name: "limits", path: "#/limits", looks: ["light"] },
+  { name: "keys", path: "#/keys", looks: ["light", "dark"] },
   { name: "configuration", path: "#/configuration/retry", looks: ["light", "dark"] },
+  { name: "usage", path: "#/usage", looks: ["light"] },
   { name: "playground", path: "#/playground", looks: ["light"] },
 ] as const;
 
@@ -64,7 +63,7 @@ async function take(browser: Browser, busy: BusyGateway): Promise<void> {
       await Bun.sleep(1_500);
       await page.screenshot({
         path: join(FOLDER, `dashboard-${name}-${look}.png`),
-        fullPage: look === "narrow" && name !== "overview",
+        fullPage: false,
       });
       for (const offence of offences) console.log(`${name} ${look}: ${offence}`);
       await context.close();
@@ -73,7 +72,7 @@ async function take(browser: Browser, busy: BusyGateway): Promise<void> {
 }
 
 mkdirSync(FOLDER, { recursive: true });
-const busy = await startBusyGateway();
+const busy = await startBusyGateway({ config: { metrics: { persistence: { snapshot_interval_seconds: 5 } } } });
 const browser = await launchBrowser();
 try {
   await busy.load(300);

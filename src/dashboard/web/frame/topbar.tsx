@@ -7,6 +7,7 @@ import { Icon } from "../parts/icon.tsx";
 import { Marked, type MarkTone } from "../parts/marks.tsx";
 import { linkTo, START_PAGE } from "../route.ts";
 import type { Theme } from "../themes.ts";
+import { Palette } from "./palette.tsx";
 import { RangePicker } from "./range-picker.tsx";
 
 const THEMES: Readonly<Record<Theme, string>> = { auto: "Auto", light: "Light", dark: "Dark" };
@@ -38,6 +39,7 @@ export function Topbar({ hasRange }: { hasRange: boolean }) {
       <span class={`live ${tone}`} role="status" title={title}>
         <Marked tone={tone} text={text} />
       </span>
+      {who !== undefined && <Palette />}
       {hasRange && <RangePicker />}
       <button
         type="button"

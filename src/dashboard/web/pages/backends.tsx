@@ -217,7 +217,7 @@ function BackendActions(row: BackendStatus) {
   );
 }
 
-function switching({ name, enabled, in_flight }: BackendStatus): Action {
+export function switching({ name, enabled, in_flight }: BackendStatus): Action {
   return {
     title: enabled ? `Drain ${name}` : `Enable ${name}`,
     text: enabled

@@ -174,7 +174,7 @@ export function KvCard({ index }: { index: KvIndexStatistics | undefined }) {
   );
 }
 
-function clearingCache(model: string | undefined): Action {
+export function clearingCache(model: string | undefined): Action {
   return {
     title: model === undefined ? "Clear the response cache" : `Clear cached answers of ${model}`,
     text: "All cached answers are removed; the next requests go to backends.",
