@@ -238,7 +238,7 @@ describe("configuration", () => {
     expect(await version()).toBe(before);
     await page.getByRole("button", { name: "Apply…" }).click();
     await confirm("Apply", /\/admin\/config\/import/);
-    await page.getByText("As it is in force").waitFor();
+    await page.getByText("In force", { exact: true }).waitFor();
     expect(await version()).toBe(before + 1);
     expect(await told("/admin/config/retry")).toMatchObject({ config: { max_attempts: 5 } });
   });
@@ -292,7 +292,7 @@ describe("configuration", () => {
     await page.getByText("The configuration was changed meanwhile.").waitFor();
     expect(await editor().inputValue()).toContain("# mine");
     await page.getByRole("button", { name: "Load it again" }).click();
-    await page.getByText("As it is in force").waitFor();
+    await page.getByText("In force", { exact: true }).waitFor();
   });
 
   test("a backend and a key are added", async () => {
@@ -340,7 +340,7 @@ describe("configuration", () => {
     for (const format of ["JSON", "YAML"]) {
       await page.getByRole("button", { name: format }).click();
       await page.getByRole("button", { name: "Undo edits" }).click();
-      await page.getByText("As it is in force").waitFor();
+      await page.getByText("In force", { exact: true }).waitFor();
     }
     expect(await page.getByRole("link", { name: "logging", exact: true }).count()).toBe(1);
     expect(await page.evaluate<boolean>("dispatchEvent(new Event('beforeunload', { cancelable: true }))")).toBe(true);

@@ -107,7 +107,7 @@ describe("a backend", () => {
   test("is edited: only what differs is sent, the secret stays, and a member of a group goes", async () => {
     await page.getByRole("link", { name: "Edit gpu-9" }).click();
     await page.getByRole("heading", { name: "Edit gpu-9" }).waitFor();
-    await page.getByText("As it is in force").waitFor();
+    await page.getByText("In force", { exact: true }).waitFor();
     expect(await field("API key").inputValue()).toBe("");
     await field("Timeout").fill("");
     await field("Models").fill("small");

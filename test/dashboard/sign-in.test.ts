@@ -124,7 +124,7 @@ test("what was typed into a form is still there behind the next sign-in, and goe
   const watched = await browser.open(context, `${address()}#/backends/gpu-1?do=edit`);
   const { page } = watched;
   await signIn(watched);
-  await page.getByText("As it is in force").waitFor();
+  await page.getByText("In force", { exact: true }).waitFor();
   await context.clearCookies();
   await page.getByLabel("Weight").fill("7");
   await page.getByText("This sign-in is over.").waitFor();

@@ -155,7 +155,7 @@ export function createEditor({ api, drafts }: { api: Pick<Api, "ask">; drafts: D
     }),
     staging: (): Action => ({
       title: `Stage the section ${section}`,
-      text: "It is kept until it is applied together with whatever else is staged.",
+      text: "It stays staged until all staged sections are applied together.",
       verb: "Stage",
       asked: () => importing({ apply: false }),
       done,

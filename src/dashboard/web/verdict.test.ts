@@ -40,6 +40,8 @@ test("open circuits are told with the first one's time and the change that came 
     },
   ]);
   expect(problemsOf(healthOf(), backends, [versionOf(5, at(AT - 3_600_000))])[0]?.after).toBeUndefined();
+  const start = { ...versionOf(1, at(AT - 1)), source: "startup" };
+  expect(problemsOf(healthOf(), backends, [start])[0]?.after).toBeUndefined();
 });
 
 test("backends that are away are named, those that are disabled, drained or not checked yet are none", () => {

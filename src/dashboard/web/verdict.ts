@@ -56,13 +56,15 @@ export function problemsOf(
 }
 
 function versionBefore(versions: readonly ConfigVersion[], atMs: number): ConfigVersion | undefined {
-  return versions.find(({ timestamp }) => {
+  return versions.find(({ timestamp, source }) => {
     const changedMs = Date.parse(timestamp);
-    return changedMs <= atMs && atMs - changedMs <= SHORTLY_MS;
+    // The configuration of a start is no change.
+    return source !== "startup" && changedMs <= atMs && atMs - changedMs <= SHORTLY_MS;
   });
 }
 
-function listOf(names: readonly string[]): string {
+/** The first names, and how many more there are. */
+export function listOf(names: readonly string[]): string {
   const more = names.length - MOST_NAMES;
   return more > 0 ? `${names.slice(0, MOST_NAMES).join(", ")} and ${more} more` : names.join(", ");
 }

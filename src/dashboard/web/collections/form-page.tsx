@@ -221,7 +221,7 @@ function CheckState({ form }: { form: EntryForm }) {
     const labels = fields.flatMap(({ path, label }) => (faults.has(path) ? [label] : []));
     return <Marked tone="quiet" text={`Missing or not right: ${labels.join(", ")}`} />;
   }
-  if (!differs) return <Marked tone="quiet" text="As it is in force" />;
+  if (!differs) return <Marked tone="quiet" text="In force" />;
   if (form.collection.hasNoDryRun === true) return <Marked tone="good" text="Ready" />;
   if (isBusy || answer === undefined) return <Marked tone="busy" text="Being checked…" />;
   return <Marked tone="good" text="Would be accepted." />;

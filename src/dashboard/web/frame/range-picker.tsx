@@ -36,7 +36,7 @@ export function RangePicker() {
   return (
     <div class="range">
       {range.canGoBack.value && (
-        <Button kind="small" label="Back to the time before" onClick={range.back}>
+        <Button kind="small" label="Back to the previous time" onClick={range.back}>
           Back
         </Button>
       )}

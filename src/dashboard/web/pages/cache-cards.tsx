@@ -163,7 +163,7 @@ export function KvCard({ index }: { index: KvIndexStatistics | undefined }) {
               {
                 title: "Actions",
                 cell: ({ backend_name: name }) => (
-                  <ClearButton label={`Clear what is known of ${name}`} clearing={clearingIndex(name)} />
+                  <ClearButton label={`Clear the index of ${name}`} clearing={clearingIndex(name)} />
                 ),
               },
             ]}

@@ -129,7 +129,7 @@ function StaleNotice({ reload }: { reload(): void }) {
 function Check(state: EditorState) {
   const { text, thrown, isBusy, preview } = state;
   if (text === undefined && thrown === undefined) return "Loading…";
-  if (text !== undefined && !isDirty(state)) return <Marked tone="quiet" text="As it is in force" />;
+  if (text !== undefined && !isDirty(state)) return <Marked tone="quiet" text="In force" />;
   if (isBusy) return <Marked tone="busy" text="Being checked…" />;
   if (thrown !== undefined) return <Marked tone="bad" text={messageOf(thrown)} />;
   if (preview === undefined) return <Marked tone="busy" text="Not checked yet" />;

@@ -34,7 +34,7 @@ export function HistoryCard({ history, offset }: HistoryCardProps) {
         caption="Versions of the configuration, the newest first"
         rows={history?.history}
         keyOf={({ version }) => String(version)}
-        empty="There is no earlier version."
+        empty="No earlier versions."
         columns={[
           { title: "Version", isNumber: true, cell: ({ version }) => version },
           { title: "When", cell: ({ timestamp }) => <Ago at={timestamp} /> },

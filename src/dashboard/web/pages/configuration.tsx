@@ -171,7 +171,7 @@ function StagedCard({ staged }: { staged: StagedSections | undefined }) {
 
 function applying({ total, staged }: StagedSections): Action {
   return {
-    title: "Apply what is staged",
+    title: "Apply staged changes",
     text: `One version is made of ${plural(total, "section")}: ${staged.map(({ section }) => section).join(", ")}.`,
     verb: "Apply",
     asked: () => ({ method: "POST", path: "admin/config/apply", body: {} }),
@@ -179,7 +179,7 @@ function applying({ total, staged }: StagedSections): Action {
 }
 
 const FORGETTING: Action = {
-  title: "Forget what is staged",
+  title: "Discard staged changes",
   text: "The configuration stays as it is.",
   verb: "Forget it",
   isDangerous: true,

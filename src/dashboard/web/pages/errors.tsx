@@ -74,7 +74,7 @@ export function ErrorsPage() {
           caption="Failed requests, the largest group first"
           filters="outcome=failed"
           most={GROUPS_SHOWN}
-          empty="No request failed in this time."
+          empty="No failed requests in this time."
         />
       </Card>
       <Card title="Refused requests">
@@ -82,7 +82,7 @@ export function ErrorsPage() {
           caption="Refused requests, the largest group first"
           filters="outcome=refused"
           most={GROUPS_SHOWN}
-          empty="No request was refused in this time."
+          empty="No refused requests in this time."
         />
       </Card>
       <div class="columns three">
@@ -110,7 +110,7 @@ export function ErrorsPage() {
         caption="Errors, the newest first"
         rows={list.data.value?.errors}
         keyOf={({ id, timestamp }) => `${id} ${timestamp}`}
-        empty="No error that is kept fits."
+        empty="No errors match. Errors are listed when clients are answered with them."
         columns={COLUMNS}
       />
     </>
@@ -177,7 +177,7 @@ const COLUMNS: readonly Column<ErrorRecord>[] = [
     class: "roomy",
     cell: ({ type, code }) => <span title={code === null ? undefined : String(code)}>{words(type)}</span>,
   },
-  { title: "What the client was told", class: "wide", cell: ({ message }) => message },
+  { title: "Message to the client", class: "wide", cell: ({ message }) => message },
   { title: "Model", isExtra: true, cell: ({ model }) => model ?? "–" },
   {
     title: "Failed attempts",

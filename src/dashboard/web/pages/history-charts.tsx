@@ -156,7 +156,7 @@ function ChartNumbers({ title, lines, times, format }: NumbersProps) {
           caption={`${title}, the newest first`}
           rows={rows}
           keyOf={({ atMs }) => String(atMs)}
-          empty="Nothing is known of this time."
+          empty="No samples of this time."
           columns={[
             { title: "Until", cell: ({ atMs }) => dateTime(atMs) },
             ...lines.map(({ name, values }) => ({

@@ -80,14 +80,14 @@ function ModelTable({ rows, most }: { rows: readonly ModelRow[] | undefined; mos
       caption="Models"
       rows={rows}
       keyOf={({ name }) => name}
-      empty="No backend has told its models yet."
+      empty="No models yet. They come with the first health check of a backend."
       columns={[
         {
           title: "Model",
           cell: ({ name }) => <RequestsOf by="model" name={name} class="strong" />,
         },
         { title: "Served by", cell: ({ backends }) => <ServedBy backends={backends} /> },
-        { title: "Stands in for it", cell: ({ standIns }) => (standIns.length === 0 ? "–" : standIns.join(" → ")) },
+        { title: "Fallback for", cell: ({ standIns }) => (standIns.length === 0 ? "–" : standIns.join(" → ")) },
         {
           title: "Requests",
           isNumber: true,
@@ -114,10 +114,10 @@ function ModelTable({ rows, most }: { rows: readonly ModelRow[] | undefined; mos
           cell: ({ name }) => (
             <Button
               kind="small"
-              label={`Ask it: ${name}`}
+              label={`Playground with ${name}`}
               onClick={() => location.assign(linkTo("playground", undefined, { model: name }))}
             >
-              Ask it
+              Playground
             </Button>
           ),
         },

@@ -27,7 +27,7 @@ export function BackendCard({ backends, statistics }: BackendCardProps) {
         caption="Backends"
         rows={backends?.backends}
         keyOf={({ name, phase }) => `${name} ${phase}`}
-        empty="There is no backend yet."
+        empty="No backends yet."
         columns={[
           {
             title: "Name",
@@ -60,7 +60,7 @@ export function ErrorCard({ errors }: { errors: RecentErrors | undefined }) {
       <Lines
         items={errors?.errors}
         keyOf={({ id }) => id}
-        empty="No error since the start."
+        empty="No errors since the start."
         line={({ id, status, message, timestamp }) => (
           <>
             <Link to="request" id={id} class="grow clip" title={message}>
@@ -84,7 +84,7 @@ export function ModelCard({ usage }: { usage: UsageReport | undefined }) {
         caption="Busiest models"
         rows={busiest}
         keyOf={({ model_id }) => String(model_id)}
-        empty="No request in this time."
+        empty="No requests in this time."
         columns={[
           {
             title: "Model",
@@ -106,7 +106,7 @@ export function LatestCard({ recent }: { recent: Recent }) {
         caption="Latest requests"
         rows={recent.latest.value}
         keyOf={({ id }) => id}
-        empty="No request yet."
+        empty="No requests yet."
         columns={[
           {
             title: "Ended",

@@ -120,7 +120,7 @@ function NumberTable({ recent }: { recent: Recent }) {
       caption="The last five minutes, ten seconds a line, the newest first"
       rows={inSteps(recent.points(useNow()), BUCKET_MS, STEP_MS)}
       keyOf={({ atMs }) => String(atMs)}
-      empty="Nothing is known yet."
+      empty="No requests yet."
       columns={COLUMNS}
     />
   );

@@ -9,7 +9,7 @@ import { words } from "../format.ts";
 import { Button } from "../parts/button.tsx";
 import { Link } from "../parts/link.tsx";
 import { Notice } from "../parts/notice.tsx";
-import { type GatewayProblem, problemsOf } from "../verdict.ts";
+import { type GatewayProblem, listOf, problemsOf } from "../verdict.ts";
 import { resettingCircuit } from "./circuit-reset.ts";
 
 interface VerdictProps {
@@ -51,7 +51,7 @@ function ProblemLine({ text, after, circuits }: GatewayProblem) {
       {after !== undefined && (
         <>
           {" "}
-          Shortly before, {after.user ?? words(after.source)} changed {after.sections_changed.join(", ")} (version{" "}
+          Shortly before, {after.user ?? words(after.source)} changed {listOf(after.sections_changed)} (version{" "}
           {after.version}). <Link to="configuration">View versions</Link>
         </>
       )}{" "}

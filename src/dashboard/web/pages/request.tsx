@@ -74,7 +74,7 @@ function Sentences({ summary, explanation, error }: RequestStory) {
       )}
       {error !== undefined && error !== null && (
         <p class="told">
-          The client was told: <q>{error.message}</q> ({error.code ?? error.type})
+          Message to the client: <q>{error.message}</q> ({error.code ?? error.type})
         </p>
       )}
     </Card>

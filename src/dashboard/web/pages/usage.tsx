@@ -63,7 +63,7 @@ export function UsagePage() {
       </Head>
       <div class="row">
         <span class="faint">By, up to {MOST_GROUPS}:</span>
-        <Choice label="What the rows are about" options={GROUP_OPTIONS} chosen={by.value} choose={toggle} />
+        <Choice label="Group by" options={GROUP_OPTIONS} chosen={by.value} choose={toggle} />
       </div>
       <Trouble of={[usage, days]} />
       <Totals usage={data} />
@@ -103,7 +103,7 @@ function DayChart({ usage }: { usage: UsageReport | undefined }) {
   return (
     <Card title={dearest > 0 ? "Cost by day" : "Requests by day"}>
       <ol class="day-columns">
-        {rows.length === 0 && <li class="empty">{usage === undefined ? "Loading…" : "Nothing in this time."}</li>}
+        {rows.length === 0 && <li class="empty">{usage === undefined ? "Loading…" : "No usage in this time."}</li>}
         {rows.map((row) => (
           <li
             key={row.day}
@@ -130,7 +130,7 @@ function UsageTable({ usage, by }: { usage: UsageReport | undefined; by: readonl
       caption="Usage"
       rows={rows}
       keyOf={(row) => shown.map((group) => nameOf(row, group)).join("\n")}
-      empty="Nothing in this time."
+      empty="No usage in this time."
       columns={[
         ...shown.map((group) => ({
           title: GROUPS[group].label,

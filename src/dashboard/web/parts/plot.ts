@@ -78,7 +78,7 @@ export function createPlot({ element, group, source, pointed }: PlotOptions): uP
       ...sizeOf(element),
       ms: 1,
       legend: { show: false },
-      padding: [8, 6, 0, 0],
+      padding: [8, 16, 0, 0],
       scales: {
         x: { range: () => rangeOf(source()) },
         y: { range: () => [0, niceMaximum(maximumOf(shownValues(source())))] },
