@@ -26,8 +26,11 @@ export function queryHistory(
 }
 
 const DEFAULT_STEPS = 300;
-const MAX_BY = 4;
-const MAX_QUANTILES = 4;
+/** Up to four, with commas between. */
+export const LABELS_PATTERN = "^[A-Za-z_][A-Za-z0-9_]*(,[A-Za-z_][A-Za-z0-9_]*){0,3}$";
+/** The same of numbers from 0 to 1. */
+export const QUANTILES_PATTERN = "^(0(\\.[0-9]{1,6})?|1)(,(0(\\.[0-9]{1,6})?|1)){0,3}$";
+const DEFAULT_QUANTILES = [0.5, 0.95];
 const DEFAULT_LINES = 20;
 const MAX_LINES = 100;
 /** Snapshots that may fail one after the other before their time counts as unknown. */
@@ -45,13 +48,13 @@ export function querySeries(
     const asked = readNumber(parameters, "step", 1) ?? 0;
     const intervalMs = snapshotSeconds * 1_000;
     const spreadMs = Math.ceil((range.toMs - range.fromMs) / DEFAULT_STEPS);
-    const by = readNames(parameters, "by", MAX_BY);
-    const quantiles = readNames(parameters, "quantiles", MAX_QUANTILES).map(readQuantile);
+    const by = readList(parameters, "by", LABELS_PATTERN, "names of labels") ?? [];
+    const quantiles = readQuantiles(parameters) ?? DEFAULT_QUANTILES;
     const series = await readSeries(open, {
       ...range,
       stepMs: Math.max(intervalMs, asked === 0 ? spreadMs : asked * 1_000),
       by,
-      quantiles: quantiles.length > 0 ? quantiles : [0.5, 0.95],
+      quantiles,
       maxGapMs: MOST_MISSED * intervalMs,
       most: Math.min(readNumber(parameters, "limit", 1) ?? DEFAULT_LINES, MAX_LINES),
     });
@@ -66,16 +69,15 @@ export function querySeries(
   });
 }
 
-function readNames(parameters: URLSearchParams, name: string, most: number): string[] {
-  const names = [...new Set((parameters.get(name) ?? "").split(",").filter((part) => part !== ""))];
-  if (names.length > most) throw badParameter(name, `at most ${most} with commas between`);
-  return names;
+function readQuantiles(parameters: URLSearchParams): number[] | undefined {
+  return readList(parameters, "quantiles", QUANTILES_PATTERN, "numbers from 0 to 1")?.map(Number);
 }
 
-function readQuantile(text: string): number {
-  const quantile = /^[01]?\.?\d+$/.test(text) ? Number(text) : Number.NaN;
-  if (quantile >= 0 && quantile <= 1) return quantile;
-  throw badParameter("quantiles", "numbers from 0 to 1 with commas between");
+function readList(parameters: URLSearchParams, name: string, pattern: string, kind: string): string[] | undefined {
+  const text = parameters.get(name);
+  if (text === null) return undefined;
+  if (!new RegExp(pattern).test(text)) throw badParameter(name, `up to four ${kind} with commas between`);
+  return [...new Set(text.split(","))];
 }
 
 async function fromStore<Answer>(

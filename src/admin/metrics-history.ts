@@ -18,7 +18,7 @@ import {
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import { adminGroup, answer, answerText } from "./endpoint.ts";
-import { queryHistory, querySeries } from "./history-view.ts";
+import { LABELS_PATTERN, QUANTILES_PATTERN, queryHistory, querySeries } from "./history-view.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf, timeText } from "./query.ts";
 
@@ -110,8 +110,15 @@ export function metricsHistoryRoutes({
             minimum: 1,
           },
         ),
-        queryParameter("by", "Labels with commas between that tell the series apart; others are summed.", text),
-        queryParameter("quantiles", "Of a histogram, with commas between; default: 0.5,0.95.", text),
+        queryParameter("by", "Up to four labels with commas between that tell the series apart; others are summed.", {
+          ...text,
+          pattern: LABELS_PATTERN,
+        }),
+        queryParameter("quantiles", "Of a histogram: up to four numbers from 0 to 1, with commas between.", {
+          ...text,
+          pattern: QUANTILES_PATTERN,
+          default: "0.5,0.95",
+        }),
         queryParameter("limit", "Most series, up to 100.", { type: "integer", minimum: 1, default: 20 }),
       ],
       answers: [jsonAnswer(SeriesReport, "The series.")],
