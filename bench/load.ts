@@ -43,6 +43,8 @@ export interface LoadResult {
   seconds: number;
   cpuMicroseconds: number;
   cpuMicrosecondsByThread: Record<string, number>;
+  /** Part of the CPU time outside of the kernel, from 0 to 1. */
+  userShare: number;
   latencyMs: Percentiles;
   firstChunkMs: Percentiles;
   residentBytes: { median: number; highest: number };
@@ -228,6 +230,7 @@ async function run(job: AimedLoadJob): Promise<LoadResult> {
       cpuMicrosecondsByThread: Object.fromEntries(
         Object.entries(cpu.nsByThread).map(([name, ns]) => [name, ns / 1000]),
       ),
+      userShare: cpu.userShare,
       latencyMs: percentiles(latencies),
       firstChunkMs: percentiles(firstChunks),
       residentBytes: { median: percentiles(memory).p50, highest: percentiles(memory).highest },

@@ -5,7 +5,8 @@ import { cpus, release } from "node:os";
 import { parseArgs } from "node:util";
 import { spreadOf } from "./figures.ts";
 import { formatLadders } from "./ladder.ts";
-import { PART_NAMES, runParts, subjectsOfParts } from "./parts.ts";
+import { PACED_SUBJECTS } from "./paced.ts";
+import { PART_NAMES, type Run, runPaced, runParts, subjectsOfParts } from "./parts.ts";
 import { runBenchmark } from "./program.ts";
 import { formatTable, type Row } from "./report.ts";
 import { ALL_MODELS, COLUMNS } from "./scenarios.ts";
@@ -59,17 +60,19 @@ async function measureAndPrint(options: Options, temporaryFolder: string): Promi
   const begun = performance.now();
   const upstream = await startUpstream();
   const names = await providedSubjects(options);
-  const rows = await runParts({
+  const run: Run = {
     ...options,
     names,
     surroundings: { upstreamPort: upstream.port, temporaryFolder, models: ALL_MODELS },
     progress: (line) => process.stderr.write(`${line}\n`),
-  });
+  };
+  const rows = await runParts(run);
+  const paced = await runPaced(run);
   await upstream.stop();
   const seconds = Math.round((performance.now() - begun) / 1000);
   const notes = describeMethod(options, rows, names.includes("nginx"));
   if (options.json) {
-    console.log(JSON.stringify({ machine: describeMachine(), seconds, rows, notes }));
+    console.log(JSON.stringify({ machine: describeMachine(), seconds, rows: [...rows, ...paced], notes }));
     return;
   }
   console.log(`\n${describeMachine()}; ${seconds} s\n`);
@@ -79,6 +82,12 @@ async function measureAndPrint(options: Options, temporaryFolder: string): Promi
       COLUMNS.filter((name) => names.includes(name)),
     ),
   );
+  if (paced.length > 0) {
+    const shown = PACED_SUBJECTS.filter((name) => names.includes(name));
+    console.log(
+      `\nAt equal rates, in new processes (the ratio is that of Signalbox to nginx):\n\n${formatTable(paced, shown)}`,
+    );
+  }
   console.log(`\n${formatLadders(rows)}`);
   console.log(`\n${notes.join("\n")}`);
 }

@@ -10,6 +10,7 @@ import {
   runLoad,
   warmUp,
 } from "./measure.ts";
+import { PACED, PACED_SUBJECTS, pacedRows } from "./paced.ts";
 import { loadRows, makeRow, type Row } from "./report.ts";
 import {
   COLD_START_TARGET_SECONDS,
@@ -36,18 +37,21 @@ import {
 const MEMORY = "memory";
 const COLD_START = "cold-start";
 
-export const PART_NAMES: readonly string[] = [...LOAD_SCENARIOS.map(({ name }) => name), MEMORY, COLD_START];
+export const PART_NAMES: readonly string[] = [...LOAD_SCENARIOS.map(({ name }) => name), PACED, MEMORY, COLD_START];
 
 /** Everybody who is measured in one of the parts, in the order of the ladder. */
 export function subjectsOfParts(parts: ReadonlySet<string>): SubjectName[] {
   const scenarios = LOAD_SCENARIOS.filter(({ name }) => parts.has(name));
-  const measured = new Set([...COLUMNS, ...scenarios.flatMap(subjectsOf)]);
+  const paced = parts.has(PACED) ? PACED_SUBJECTS : [];
+  const measured = new Set([...COLUMNS, ...paced, ...scenarios.flatMap(subjectsOf)]);
   return (Object.keys(SUBJECT_TITLES) as SubjectName[]).filter((name) => measured.has(name));
 }
 
 /** Requests or chunks. */
 const GATEWAY_WARM_UP_UNITS = 200_000;
 const PAIR_WARM_UP_UNITS = 30_000;
+/** A round of it takes four minutes. */
+const MOST_PACED_ROUNDS = 2;
 
 export interface Run {
   parts: ReadonlySet<string>;
@@ -56,6 +60,13 @@ export interface Run {
   names: readonly SubjectName[];
   surroundings: Surroundings;
   progress: Progress;
+}
+
+/** At equal rates; nothing where it is not asked for or nginx is not here. */
+export async function runPaced(run: Run): Promise<Row[]> {
+  if (!run.parts.has(PACED)) return [];
+  const subjects = PACED_SUBJECTS.filter((name) => run.names.includes(name));
+  return await pacedRows({ ...run, subjects, rounds: run.quick ? 1 : Math.min(run.rounds, MOST_PACED_ROUNDS) });
 }
 
 /** Cold starts and memory come first, while nothing else of ours is running. */

@@ -105,6 +105,8 @@ export interface CpuSample {
   threads: Map<number, { name: string; ns: number }>;
   /** The whole process, ended threads included, in steps of 10 ms. */
   processNs: number;
+  /** Of it, what was not spent in the kernel. */
+  userNs: number;
 }
 
 /** CPU time in nanoseconds. */
@@ -112,10 +114,12 @@ export interface CpuTime {
   ns: number;
   /** By the names of threads; `main` is the one that a process began with. */
   nsByThread: Record<string, number>;
+  /** Part of the time that was not spent in the kernel, from 0 to 1; from counts in steps of 10 ms. */
+  userShare: number;
 }
 
 export function sampleCpu(pids: readonly number[]): CpuSample {
-  const sample: CpuSample = { threads: new Map(), processNs: 0 };
+  const sample: CpuSample = { threads: new Map(), processNs: 0, userNs: 0 };
   for (const pid of pids) {
     const stat = readStat(pid);
     if (!stat) throw new Error(`process ${pid} ended during the measurement`);
@@ -127,6 +131,7 @@ export function sampleCpu(pids: readonly number[]): CpuSample {
       } catch {} // A thread that ended between the listing and the reading: the process's own count still has it.
     }
     sample.processNs += (Number(stat[11]) + Number(stat[12])) * CLOCK_TICK_NANOSECONDS;
+    sample.userNs += Number(stat[11]) * CLOCK_TICK_NANOSECONDS;
   }
   return sample;
 }
@@ -141,9 +146,10 @@ export function cpuBetween(before: CpuSample, after: CpuSample): CpuTime {
     nsByThread[name] = (nsByThread[name] ?? 0) + spent;
   }
   const coarse = after.processNs - before.processNs;
+  const userShare = coarse === 0 ? 0 : (after.userNs - before.userNs) / coarse;
   const mayDiffer = Math.max(5 * CLOCK_TICK_NANOSECONDS, exact * 0.05);
-  if (coarse - exact <= mayDiffer) return { ns: exact, nsByThread };
-  return { ns: coarse, nsByThread: { ...nsByThread, ended: coarse - exact } };
+  if (coarse - exact <= mayDiffer) return { ns: exact, nsByThread, userShare };
+  return { ns: coarse, nsByThread: { ...nsByThread, ended: coarse - exact }, userShare };
 }
 
 /** Resident memory (VmRSS). Pages of the executable count too, as in what an operator sees in top. */
