@@ -37,6 +37,12 @@ const TEST_GROUPS: TestGroup[] = [
     prepare: () => providePackages("openssl", "procps"),
   },
   { name: "unit and architecture tests", paths: ["./src", "./scripts", "./test/architecture"], runners: 2 },
+  {
+    name: "the dashboard in a real Chromium",
+    paths: ["./test/dashboard"],
+    runners: 2,
+    prepare: () => providePackages("chromium"),
+  },
   { name: "simulation", paths: ["./test/simulation"] },
   { name: "translation", paths: ["./test/translation"] },
   {
@@ -75,11 +81,6 @@ const TEST_GROUPS: TestGroup[] = [
     prepare: () => providePackages("prometheus", "nginx", "openssl", "caddy", "systemd"),
   },
   { name: "installed packages", paths: ["./test/packages"] },
-  {
-    name: "the dashboard in a real Chromium",
-    paths: ["./test/dashboard"],
-    prepare: () => providePackages("chromium"),
-  },
   { name: "official clients", paths: ["./test/clients"], runsExecutable: true },
   { name: "coding agents", paths: ["./test/agents"], runsExecutable: true },
   {

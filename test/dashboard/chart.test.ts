@@ -5,6 +5,7 @@ import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { join } from "node:path";
 import { SECURITY_HEADERS } from "../../src/dashboard/page.ts";
 import { type Browser, launchBrowser, type Page, untilPage, type WatchedPage } from "../support/browser.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 setDefaultTimeout(60_000);
 
@@ -138,10 +139,10 @@ test("nothing is drawn where nothing is known, and the colours are those of the 
   await untilPage(page, "matchMedia('(prefers-color-scheme: dark)').matches");
   const dark = await colourOf("--accent");
   expect(dark).not.toBe(accent);
-  expect(await coloursBetween(5 / 59, 15 / 59)).toContain(dark);
+  await waitFor("the chart is dark", async () => (await coloursBetween(5 / 59, 15 / 59)).includes(dark));
   await page.evaluate("switchTheme()"); // light, whatever the system has
   await untilPage(page, "document.documentElement.dataset.theme === 'light'");
-  expect(await coloursBetween(5 / 59, 15 / 59)).toContain(accent);
+  await waitFor("the chart is light", async () => (await coloursBetween(5 / 59, 15 / 59)).includes(accent));
 });
 
 test("a part of the time is chosen by dragging; a click chooses none", async () => {

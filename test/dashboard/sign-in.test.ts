@@ -114,7 +114,7 @@ test("a sign-in that is over is told, and what was written is still there behind
   expect(await editor.count()).toBe(0);
   await signIn(watched);
   await page.getByRole("heading", { name: "Configuration: retry" }).waitFor();
-  expect(await editor.inputValue()).toContain("# mine");
+  await waitFor("what was written is there", async () => (await editor.inputValue()).includes("# mine"));
   await expectClean(watched);
   await context.close();
 });

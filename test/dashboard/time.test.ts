@@ -21,7 +21,7 @@ beforeAll(async () => {
   await busy.gateway.fetch("/admin/config/retry", { method: "PATCH", body: '{"max_attempts": 4}' });
   await snapshots(2);
   await busy.load(40);
-  await snapshots(10);
+  await snapshots(6);
 });
 
 afterAll(async () => {
