@@ -1,6 +1,11 @@
 # Sourced by bin/signalbox and bin/bun. find_bun DIR sets $bun to the Bun executable that npm installed.
 # Install scripts may have been switched off, so the platform package is looked up itself: @oven/bun-<os>-<arch>
 # holds the executable as unpacked; the install script of the package "bun" moves it to bun/bin/bun.exe.
+
+# What Bun reads at process start only; src/runtime/runtime-options.ts says why.
+export BUN_CONFIG_MAX_HTTP_REQUESTS="${BUN_CONFIG_MAX_HTTP_REQUESTS:-65336}"
+export BUN_JSC_thresholdForFTLOptimizeAfterWarmUp="${BUN_JSC_thresholdForFTLOptimizeAfterWarmUp:-10000}"
+
 find_bun() {
   case "$(uname -s)" in
     Linux) os=linux ;;

@@ -11,7 +11,7 @@ import { loadModelMetadata } from "../models/metadata-file.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
 import { configuredChainWarnings } from "../pipeline/fallback-checks.ts";
 import { openConfiguration, surroundings } from "./open-configuration.ts";
-import { raiseFetchLimit } from "./raise-fetch-limit.ts";
+import { ensureRuntimeOptions } from "./runtime-options.ts";
 import { serve } from "./serve.ts";
 
 type ServeCommand = Extract<Command, { command: "serve" }>;
@@ -43,7 +43,7 @@ export async function runCommand(parsed: Exclude<Command, { command: "agent" }>)
 }
 
 async function startServer(command: ServeCommand): Promise<number> {
-  raiseFetchLimit();
+  ensureRuntimeOptions();
   keepLoopbackFromProxies(process.env);
   const opened = await openConfiguration(command, process.env);
   if (!opened.ok) return fail(opened.message);

@@ -6,7 +6,7 @@ import { systemClock } from "../lib/clock.ts";
 import { randomSeed } from "../lib/random-seed.ts";
 import { createGateway, type Workers } from "../runtime/gateway.ts";
 import { greet, type ServeParts, warnOfOpenDoor } from "../runtime/greeting.ts";
-import { ownCommand } from "../runtime/raise-fetch-limit.ts";
+import { ownCommand } from "../runtime/runtime-options.ts";
 import { drain, untilSignalled } from "../runtime/shutdown.ts";
 import type { Server } from "../server/listener.ts";
 import { behind, serveTargets } from "../server/request-target.ts";

@@ -4,6 +4,7 @@ import { rmSync } from "node:fs";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { RUNTIME_OPTIONS } from "../../src/runtime/runtime-options.ts";
 import { Gateway, type RestartParts, waitForFirstChecks } from "./gateway.ts";
 import { configPathOf, environmentOf, type GatewayParts, makeFolder, withFreePort } from "./gateway-parts.ts";
 import { Printed } from "./printed.ts";
@@ -14,9 +15,6 @@ export const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");
 
 /** npm test has many tests run what npm run build makes: it starts with half the CPU time. */
 const EXECUTABLE = process.env.GATEWAY_EXECUTABLE;
-
-/** What bin/signalbox would set; an executable has to start itself once more for it. */
-const RAISED_LIMIT = { BUN_CONFIG_MAX_HTTP_REQUESTS: "65336" };
 
 export interface ProcessParts extends Omit<GatewayParts, "config"> {
   /** `null`: no file and no --config, the zero configuration. */
@@ -53,7 +51,7 @@ export class GatewayProcess {
     this.#process = Bun.spawn([...command, ...args], {
       cwd: this.folder,
       env: {
-        ...(executable !== undefined && RAISED_LIMIT),
+        ...(executable !== undefined && RUNTIME_OPTIONS),
         ...environmentOf(this.folder, options),
       },
       stdin: "ignore",
