@@ -1,7 +1,7 @@
 // Entry point: parses the arguments, chooses what to do, and sets the exit code.
 
 import { parseArguments } from "./cli/arguments.ts";
-import { SERVICE_NAME } from "./names.ts";
+import { SERVICE_NAME, VERSION } from "./names.ts";
 import { isWorker } from "./workers/mark.ts";
 
 /** Agents are started often, and an editor waits for the first answer of its own: it loads no gateway before that. */
@@ -10,6 +10,10 @@ async function main(): Promise<number> {
   if (isWorker()) return await (await import("./workers/worker.ts")).runWorker(env);
   const command = parseArguments(argv.slice(2), env.HOME);
   if ("error" in command) return fail(`${SERVICE_NAME}: ${command.error}`);
+  if (command.command === "version") {
+    process.stdout.write(`${SERVICE_NAME} ${VERSION}\n`);
+    return 0;
+  }
   if (command.command !== "agent") {
     const { runCommand } = await import("./runtime/commands.ts");
     return await runCommand(command);
@@ -25,4 +29,4 @@ function fail(message: string): number {
 }
 
 // Streams and timers may still be winding down; what the process was asked to do is done.
-process.exit(await main());
+void main().then((exitCode) => process.exit(exitCode));

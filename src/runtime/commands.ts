@@ -8,7 +8,7 @@ import { type LoadResult, loadConfig } from "../config/compile/load.ts";
 import { EFFECT_WARNINGS } from "../config/compile/without-effect.ts";
 import { keepLoopbackFromProxies } from "../lib/proxy-environment.ts";
 import { loadModelMetadata } from "../models/metadata-file.ts";
-import { SERVICE_NAME, VERSION } from "../names.ts";
+import { SERVICE_NAME } from "../names.ts";
 import { configuredChainWarnings } from "../pipeline/fallback-checks.ts";
 import { openConfiguration, surroundings } from "./open-configuration.ts";
 import { ensureRuntimeOptions } from "./runtime-options.ts";
@@ -18,13 +18,10 @@ type ServeCommand = Extract<Command, { command: "serve" }>;
 type CheckConfigCommand = Extract<Command, { command: "check-config" }>;
 
 /** Returns the exit code. */
-export async function runCommand(parsed: Exclude<Command, { command: "agent" }>): Promise<number> {
+export async function runCommand(parsed: Exclude<Command, { command: "agent" | "version" }>): Promise<number> {
   switch (parsed.command) {
     case "help":
       process.stdout.write(helpText());
-      return 0;
-    case "version":
-      process.stdout.write(`${SERVICE_NAME} ${VERSION}\n`);
       return 0;
     case "generate-config":
       process.stdout.write(defaultConfigText());
