@@ -70,6 +70,8 @@ async function heavyImports(files: readonly string[]): Promise<string[]> {
 
 test("a start and a first answer load what they need, and the rest comes when it is asked for", async () => {
   const gateway = await bed.process({
+    // A bundle is one module.
+    command: [join(root, "bin/bun"), join(root, "src/main.ts")],
     config: { backends: [{ name: "a", url: backend.url, models: ["m"] }] },
     environment: {
       BUN_OPTIONS: `--preload ${join(import.meta.dir, "../support/tell-loaded.ts")}`,

@@ -54,7 +54,7 @@ describe("a folder and a line", () => {
   beforeAll(async () => {
     copy = changedCopy([...LINE, ...ENDPOINT, NATIVE], FOLDER);
     gateway = await startGatewayProcess({
-      command: copy.command,
+      command: [copy.command],
       config: {
         backends: [
           { name: "other", type: "vllm", url: other.url, models: ["far"] },

@@ -36,7 +36,7 @@ describe("a name and a row", () => {
   beforeAll(async () => {
     copy = changedCopy([NAME, ROW]);
     gateway = await startGatewayProcess({
-      command: copy.command,
+      command: [copy.command],
       config: { backends: [{ name: "far", type: "throw-away" as "generic", url: backend.url, api_key: KEY }] },
     });
   });

@@ -35,7 +35,7 @@ test("a file and a line are all that the compiler asks for", async () => {
 
 test.each([1, 2])("with server.workers: %p it is made, made again with another slice, and ended", async (workers) => {
   const gateway = await startGatewayProcess({
-    command: copy.command,
+    command: [copy.command],
     config: { server: { workers }, backends: [{ name: "a", type: "demo" }], logging: { format: "json" } },
   });
   const said = () =>

@@ -37,7 +37,7 @@ test("a start runs the bundle, with its workers and its dashboard", async () => 
   expect(told()).toEqual(BUNDLED);
   const backend = bed.backend();
   const gateway = await bed.process({
-    command,
+    command: [command],
     config: {
       server: { bind_address: "127.0.0.1:0", workers: 2 },
       backends: [{ name: "b", url: backend.url, models: ["m"] }],

@@ -10,7 +10,7 @@ import { configPathOf, environmentOf, type GatewayParts, makeFolder, withFreePor
 import { Printed } from "./printed.ts";
 import { waitFor, within } from "./wait-for.ts";
 
-/** It runs the source. */
+/** It runs the bundle that npm install has made of the source, or the source. */
 export const COMMAND = join(import.meta.dir, "..", "..", "bin", "signalbox");
 
 /** npm test has many tests run what npm run build makes: it starts with half the CPU time. */
@@ -21,8 +21,8 @@ export interface ProcessParts extends Omit<GatewayParts, "config"> {
   config?: ConfigDocument | null;
   /** Command line after the configuration. */
   args?: readonly string[];
-  /** Another copy of the command. */
-  command?: string;
+  /** Another copy of the command, or what else a shell is to run. */
+  command?: readonly string[];
 }
 
 export interface FinishedRun {
@@ -47,7 +47,7 @@ export class GatewayProcess {
     const configPath = configPathOf(this.folder, options);
     const args = [...(configPath === undefined ? [] : ["--config", configPath]), ...(options.args ?? [])];
     const executable = options.command === undefined ? EXECUTABLE : undefined;
-    const command = executable === undefined ? ["sh", options.command ?? COMMAND] : [executable];
+    const command = executable === undefined ? ["sh", ...(options.command ?? [COMMAND])] : [executable];
     this.#process = Bun.spawn([...command, ...args], {
       cwd: this.folder,
       env: {
