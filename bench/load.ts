@@ -33,6 +33,7 @@ export interface AimedLoadJob extends LoadJob {
 export interface Percentiles {
   p50: number;
   p99: number;
+  p999: number;
   highest: number;
 }
 
@@ -269,7 +270,7 @@ function requestBytes(job: AimedLoadJob): Buffer {
 function percentiles(values: readonly number[]): Percentiles {
   const sorted = Float64Array.from(values).sort();
   const at = (part: number) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))] ?? 0;
-  return { p50: at(0.5), p99: at(0.99), highest: at(1) };
+  return { p50: at(0.5), p99: at(0.99), p999: at(0.999), highest: at(1) };
 }
 
 process.stdin.on("end", () => process.exit(1)).resume();

@@ -1,4 +1,4 @@
-// npm run bench: measures nginx, what every layer costs on this runtime, Signalbox and a peer side by side in one run.
+// npm run bench: measures nginx, what every layer costs on this runtime, Signalbox and peers side by side in one run.
 // A missed target never fails the run; a wrong or missing answer does, because figures with errors mean nothing.
 
 import { cpus, release } from "node:os";
@@ -6,7 +6,7 @@ import { parseArgs } from "node:util";
 import { spreadOf } from "./figures.ts";
 import { formatLadders } from "./ladder.ts";
 import { PACED_SUBJECTS } from "./paced.ts";
-import { PART_NAMES, type Run, runPaced, runParts, subjectsOfParts } from "./parts.ts";
+import { PART_NAMES, type Run, runPaced, runParts, subjectsOfParts, USUAL_PARTS } from "./parts.ts";
 import { runBenchmark } from "./program.ts";
 import { formatTable, type Row } from "./report.ts";
 import { ALL_MODELS, COLUMNS } from "./scenarios.ts";
@@ -22,7 +22,8 @@ const HELP = `Usage: npm run bench -- [options]
 
   --quick        one round, half the time each: for a first look
   --rounds <n>   rounds of every load; default ${DEFAULT_ROUNDS}
-  --only <list>  only these, separated by commas: ${PART_NAMES.join(", ")}
+  --only <list>  only these, separated by commas: ${PART_NAMES.join(", ")};
+                 peers and tails are measured only where they are named
   --json         print the result as one JSON object
   --help         print this text
 `;
@@ -48,7 +49,7 @@ function readOptions(): Options {
     console.log(HELP);
     process.exit(0);
   }
-  const parts = values.only?.split(",") ?? PART_NAMES;
+  const parts = values.only?.split(",") ?? USUAL_PARTS;
   const unknown = parts.find((part) => !PART_NAMES.includes(part));
   if (unknown !== undefined) throw new Error(`--only: unknown part "${unknown}"; known are ${PART_NAMES.join(", ")}`);
   const rounds = Number(values.rounds ?? (values.quick ? 1 : DEFAULT_ROUNDS));

@@ -33,11 +33,22 @@ import {
   startSubject,
   stopSubject,
 } from "./subjects.ts";
+import { TAILS, tailRows } from "./tails.ts";
 
 const MEMORY = "memory";
 const COLD_START = "cold-start";
 
-export const PART_NAMES: readonly string[] = [...LOAD_SCENARIOS.map(({ name }) => name), PACED, MEMORY, COLD_START];
+export const PART_NAMES: readonly string[] = [
+  ...new Set(LOAD_SCENARIOS.map(({ name }) => name)),
+  PACED,
+  TAILS,
+  MEMORY,
+  COLD_START,
+];
+
+/** Parts that are measured only where they are named: peers are large to install, and tails take long. */
+const ON_REQUEST: readonly string[] = ["peers", TAILS];
+export const USUAL_PARTS: readonly string[] = PART_NAMES.filter((name) => !ON_REQUEST.includes(name));
 
 /** Everybody who is measured in one of the parts, in the order of the ladder. */
 export function subjectsOfParts(parts: ReadonlySet<string>): SubjectName[] {
@@ -74,7 +85,8 @@ export async function runParts(run: Run): Promise<Row[]> {
   const coldStarts = run.parts.has(COLD_START) ? await coldStartRows(run) : [];
   const memory = run.parts.has(MEMORY) ? await memoryRows(run) : [];
   const load = await loadPartRows(run);
-  return [...load, ...memory, ...coldStarts];
+  const tails = run.parts.has(TAILS) ? await tailRows(run) : [];
+  return [...load, ...tails, ...memory, ...coldStarts];
 }
 
 async function loadPartRows(run: Run): Promise<Row[]> {

@@ -157,6 +157,8 @@ const UNREACHED_LIMITS = {
   limits: { per_client: NO_LIMIT, per_backend: NO_LIMIT, per_api_key: NO_LIMIT, global: NO_LIMIT },
 };
 
+const PEERS: readonly SubjectName[] = ["direct", "nginx", "signalbox", "portkey", "litellm"];
+
 export const LOAD_SCENARIOS: readonly LoadScenario[] = [
   {
     name: "plain",
@@ -247,11 +249,18 @@ export const LOAD_SCENARIOS: readonly LoadScenario[] = [
     metrics: [cpuPerRequest],
   },
   {
-    name: "peer",
-    title: "plain 1 KB answers, beside Portkey",
-    job: { ...PLAIN_JOB, warmUpMs: 2000 },
-    subjects: ["nginx", "signalbox", "portkey"],
+    name: "peers",
+    title: "plain 1 KB answers, beside peers, each with one worker, as fast as it goes",
+    job: { ...PLAIN_JOB, warmUpMs: 2000, measureMs: 4000 },
+    subjects: PEERS,
     metrics: [cpuPerRequest, requestsPerSecond],
+  },
+  {
+    name: "peers",
+    title: "plain 1 KB answers, beside peers, 20 requests/s paced",
+    job: { ...PLAIN_JOB, pattern: { kind: "paced", perSecond: 20, connections: 32 }, measureMs: 5000 },
+    subjects: PEERS,
+    metrics: [cpuPerRequest, addedMedian, addedTail],
   },
 ];
 

@@ -5,6 +5,7 @@ import { join } from "node:path";
 import type { Subprocess } from "bun";
 import { programPath, providePackages } from "../scripts/debian-packages.ts";
 import { commandPath, installedProgram, PORTKEY } from "../scripts/npm-programs.ts";
+import { installPythonProgram, LITELLM, pythonCommandPath } from "../scripts/python-programs.ts";
 import { childrenOf, endProcess, findFreePort, readFirstLine, startProcess } from "./processes.ts";
 import type { GatewayParts } from "./scenarios.ts";
 import { type Answer, modelFor } from "./wire.ts";
@@ -22,6 +23,7 @@ export const SUBJECT_TITLES = {
   "signalbox-fetch": "Signalbox over fetch",
   signalbox: "Signalbox",
   portkey: "Portkey on Node",
+  litellm: "LiteLLM on Python",
 } as const;
 export type SubjectName = keyof typeof SUBJECT_TITLES;
 
@@ -54,7 +56,8 @@ export interface Surroundings {
 }
 
 const THIS_TREE = join(import.meta.dir, "..");
-const READY_LIMIT_MS = 10_000;
+/** Python loads for ten seconds and more. */
+const READY_LIMIT_MS = 60_000;
 const READY_ANSWER: Answer = { kind: "plain", bytes: 1024 };
 
 export async function startUpstream(): Promise<{ port: number; stop: () => Promise<void> }> {
@@ -76,15 +79,21 @@ export async function provideSubject(name: SubjectName): Promise<boolean> {
     case "nginx":
       return providePackages("nginx");
     case "portkey":
-      return installedProgram(PORTKEY).then(
-        () => true,
-        (error: Error) => {
-          console.error(`Portkey is not measured: ${error.message.split("\n")[0]}`);
-          return false;
-        },
-      );
+      return isInstalled(name, installedProgram(PORTKEY));
+    case "litellm":
+      return isInstalled(name, installPythonProgram(LITELLM));
     default:
       return true;
+  }
+}
+
+async function isInstalled(name: SubjectName, installation: Promise<unknown>): Promise<boolean> {
+  try {
+    await installation;
+    return true;
+  } catch (error) {
+    console.error(`${SUBJECT_TITLES[name]} is not measured: ${(error as Error).message.split("\n")[0]}`);
+    return false;
   }
 }
 
@@ -101,6 +110,8 @@ export function startSubject(name: SubjectName, surroundings: Surroundings, gate
       return startSignalbox(name, surroundings, { ...gateway, settings: { server: { upstream_client: "fetch" } } });
     case "portkey":
       return startPortkey(surroundings);
+    case "litellm":
+      return startLiteLlm(surroundings);
     default:
       return startRelay(name, surroundings);
   }
@@ -156,6 +167,34 @@ function startPortkey({ upstreamPort, temporaryFolder }: Surroundings): Subject 
     "x-portkey-custom-host": `http://127.0.0.1:${upstreamPort}/v1`,
   };
   return { ...run("portkey", port, command, temporaryFolder), headers };
+}
+
+/** One worker, without a database, as its documentation starts it. */
+function startLiteLlm({ upstreamPort, temporaryFolder, models }: Surroundings): Subject {
+  const port = findFreePort();
+  const configuration = join(temporaryFolder, `litellm-${port}.yaml`);
+  const model_list = models.map((model) => ({
+    model_name: model,
+    litellm_params: {
+      model: `openai/${model}`,
+      api_base: `http://127.0.0.1:${upstreamPort}/v1`,
+      api_key: "sk-bench-upstream",
+    },
+  }));
+  writeFileSync(configuration, JSON.stringify({ model_list })); // JSON is YAML too
+  const command = [
+    pythonCommandPath(LITELLM),
+    "--config",
+    configuration,
+    "--host",
+    "127.0.0.1",
+    "--port",
+    String(port),
+  ];
+  return run("litellm", port, [...command, "--num_workers", "1"], temporaryFolder, {
+    LITELLM_LOCAL_MODEL_COST_MAP: "True", // else it asks the internet first
+    LITELLM_DANGEROUSLY_PERMIT_WEAK_OR_UNSET_MASTER_KEY: "true", // the others check no key either
+  });
 }
 
 function gatewayCommand(tree: string): string[] {

@@ -6,7 +6,7 @@ import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:f
 import { join } from "node:path";
 import { runBounded } from "./run-bounded.ts";
 
-const CACHE = join(import.meta.dir, "..", "node_modules", ".cache", "programs");
+export const CACHE = join(import.meta.dir, "..", "node_modules", ".cache", "programs");
 
 export interface NpmPackage {
   package: string;
