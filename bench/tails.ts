@@ -1,22 +1,25 @@
 // How long the slowest answers take at half of what a gateway can do: what is added to the backend alone, by percentile.
 
 import type { LoadJob, LoadResult, Percentiles } from "./load.ts";
-import { type Progress, runLoad, warmUp } from "./measure.ts";
-import { makeRow, type Row } from "./report.ts";
-import { LOAD_SCENARIOS } from "./scenarios.ts";
+import { measureLoad, type Progress, runLoad, warmUp } from "./measure.ts";
+import { loadRows, type Row } from "./report.ts";
+import { LOAD_SCENARIOS, type LoadScenario } from "./scenarios.ts";
 import { awaitFirstAnswer, type SubjectName, type Surroundings, startSubject, stopSubject } from "./subjects.ts";
 
 export const TAILS = "tails";
-export const TAIL_SUBJECTS: readonly SubjectName[] = ["direct", "nginx", "signalbox"];
+const TAIL_SUBJECTS: readonly SubjectName[] = ["direct", "nginx", "signalbox"];
 
 /** Part of the highest rate of Signalbox. */
 const SHARE = 0.5;
 const WARM_UP_UNITS = 100_000;
 const SATURATION_MS = 3_000;
-/** Connections that are opened and never used are closed after twelve seconds (by the runtime). */
+/** The runtime closes connections on which nothing was sent after twelve seconds. */
 const LONGEST_MS = 9_000;
-const PERCENTILES = ["p50", "p99", "p999"] as const satisfies readonly (keyof Percentiles)[];
-const TITLES: Record<(typeof PERCENTILES)[number], string> = { p50: "p50", p99: "p99", p999: "p99.9" };
+const PERCENTILES = [
+  ["p50", "p50"],
+  ["p99", "p99"],
+  ["p99.9", "p999"],
+] as const satisfies readonly [string, keyof Percentiles][];
 
 interface Timed {
   /** Whose requests are sent. */
@@ -47,11 +50,9 @@ interface TailRun {
 
 /** A round takes a minute and a half, so that p99.9 is that of tens of thousands of answers. */
 export async function tailRows({ names, quick, rounds, surroundings, progress }: TailRun): Promise<Row[]> {
-  const taking = TAIL_SUBJECTS.filter((name) => names.includes(name));
-  const subjects = taking.map((name) => startSubject(name, surroundings));
+  const subjects = TAIL_SUBJECTS.filter((name) => names.includes(name)).map((name) => startSubject(name, surroundings));
   for (const subject of subjects) await awaitFirstAnswer(subject);
-  const gateway = subjects.at(-1);
-  if (gateway?.name !== "signalbox") throw new Error("the rates of the tails are those of Signalbox");
+  const gateway = subjects.find(({ name }) => name === "signalbox")!;
   const rows: Row[] = [];
   for (const { scenario, title, connections, read } of TIMED) {
     const { job } = LOAD_SCENARIOS.find(({ name }) => name === scenario)!;
@@ -59,35 +60,24 @@ export async function tailRows({ names, quick, rounds, surroundings, progress }:
     for (const subject of subjects) await warmUp(subject, unpaced, quick ? WARM_UP_UNITS / 10 : WARM_UP_UNITS);
     const { requests, seconds } = await runLoad({ ...unpaced, measureMs: SATURATION_MS }, gateway);
     const perSecond = Math.round((requests / seconds) * SHARE);
-    const paced: LoadJob = {
-      ...job,
-      pattern: { kind: "paced", perSecond, connections },
-      warmUpMs: 1_000,
-      measureMs: quick ? 4_000 : LONGEST_MS,
+    const paced: LoadScenario = {
+      name: TAILS,
+      title: `${title} at ${perSecond.toLocaleString("en")}/s, half of the highest rate`,
+      job: {
+        ...job,
+        pattern: { kind: "paced", perSecond, connections },
+        warmUpMs: 1_000,
+        measureMs: quick ? 4_000 : LONGEST_MS,
+      },
+      metrics: PERCENTILES.map(([name, key]) => ({
+        title: `added ${name}`,
+        unit: "ms",
+        digits: 2,
+        show: "added",
+        read: (result) => read(result)[key],
+      })),
     };
-    const results: Partial<Record<SubjectName, Percentiles[]>> = {};
-    for (let round = 0; round < rounds; round++) {
-      for (const [place, subject] of subjects.entries()) {
-        const result = await runLoad(paced, subject);
-        const name = taking[place] as SubjectName;
-        results[name] = [...(results[name] ?? []), read(result)];
-        const told = PERCENTILES.map((each) => `${TITLES[each]} ${read(result)[each].toFixed(2)}`).join(", ");
-        progress(`tails ${title}, ${perSecond}/s ${name}: ${told} ms of ${result.requests} answers`);
-      }
-    }
-    for (const each of PERCENTILES) {
-      const figures = Object.entries(results).map(([name, all]) => [name, all.map((of) => of[each])]);
-      rows.push(
-        makeRow({
-          section: `${title} at ${perSecond.toLocaleString("en")}/s, half of the highest rate`,
-          title: `added ${TITLES[each]}`,
-          unit: "ms",
-          digits: 2,
-          show: "added",
-          rounds: Object.fromEntries(figures),
-        }),
-      );
-    }
+    rows.push(...loadRows(paced, await measureLoad(paced, subjects, rounds, progress)));
   }
   for (const subject of subjects) await stopSubject(subject);
   return rows;

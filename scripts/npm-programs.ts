@@ -4,7 +4,7 @@
 
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { runBounded } from "./run-bounded.ts";
+import { ownEnvironment, runBounded } from "./run-bounded.ts";
 
 export const CACHE = join(import.meta.dir, "..", "node_modules", ".cache", "programs");
 
@@ -76,10 +76,9 @@ async function install(program: NpmPackage): Promise<void> {
   mkdirSync(folder, { recursive: true });
   const dependencies = { [program.package]: program.version };
   writeFileSync(join(folder, "package.json"), JSON.stringify({ private: true, dependencies }));
-  const environment = Object.fromEntries(Object.entries(process.env).map(([key, value]) => [key, value ?? ""]));
   const { exitCode, stderr } = await runBounded(
     ["npm", "install", "--no-audit", "--no-fund", "--ignore-scripts=false", "--loglevel=error"],
-    { cwd: folder, environment, timeoutMs: INSTALL_TIMEOUT_MS },
+    { cwd: folder, environment: ownEnvironment(), timeoutMs: INSTALL_TIMEOUT_MS },
   );
   if (exitCode !== 0) {
     rmSync(folder, { recursive: true, force: true });

@@ -4,7 +4,7 @@
 import { existsSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { CACHE, INSTALL_TIMEOUT_MS } from "./npm-programs.ts";
-import { runBounded } from "./run-bounded.ts";
+import { ownEnvironment, runBounded } from "./run-bounded.ts";
 
 interface PythonProgram {
   package: string;
@@ -31,7 +31,6 @@ export async function installPythonProgram(program: PythonProgram): Promise<void
   const folder = dirname(dirname(command));
   rmSync(folder, { recursive: true, force: true });
   mkdirSync(dirname(folder), { recursive: true });
-  const environment = Object.fromEntries(Object.entries(process.env).map(([key, value]) => [key, value ?? ""]));
   const wanted = `${program.package}[${program.extra}]==${program.version}`;
   // Scripts of a virtual environment name its folder, so it is made in place; the command comes last.
   const steps = [
@@ -41,7 +40,7 @@ export async function installPythonProgram(program: PythonProgram): Promise<void
   for (const step of steps) {
     const { exitCode, stderr } = await runBounded(step, {
       cwd: dirname(folder),
-      environment,
+      environment: ownEnvironment(),
       timeoutMs: INSTALL_TIMEOUT_MS,
     });
     if (exitCode === 0) continue;

@@ -17,6 +17,11 @@ export interface BoundedRun {
 
 const KEPT_OUTPUT = 4000;
 
+/** For a program that may see all that this process does. */
+export function ownEnvironment(): Record<string, string> {
+  return Object.fromEntries(Object.entries(process.env).map(([key, value]) => [key, value ?? ""]));
+}
+
 export async function runBounded(command: readonly string[], options: BoundedOptions): Promise<BoundedRun> {
   const [program = "", ...args] = command;
   const child = spawn(program, args, {
