@@ -343,7 +343,7 @@ export class RequestRecord {
     this.error = undefined;
   }
 
-  /** Takes over what another process tells of it. */
+  /** Takes over what another process tells of it; what is left out there stays. */
   follow({ steps, outline, startedAtMs: _, ...facts }: ToldRecord): void {
     Object.assign(this, facts);
     this.#outline = outline;
@@ -376,6 +376,10 @@ export class RequestRecord {
     return bytes;
   }
 }
+
+const { id: _, requestId: __, startedAtMs: ___, weighedBytes: ____, ...fresh } = new RequestRecord("", "", 0, () => 0);
+/** The facts of a request of which nothing is known yet. */
+export const NOTHING_KNOWN: Omit<Facts, IdentityFact> = fresh;
 
 function isSent(step: StoryStep | undefined): boolean {
   return step?.kind === "attempt" && step.failure !== NOT_SENT;

@@ -24,6 +24,29 @@ function setUp(maxEntries?: number, maxBytes?: number) {
   return { time, stories, begin };
 }
 
+test("what another process tells of a request as JSON replaces all that it told before", () => {
+  const { time, begin } = setUp();
+  const told = begin("r1", "m", "k");
+  const tell = () => JSON.parse(JSON.stringify(told.tell(START))) as ReturnType<typeof told.tell>;
+  told.attempt("a", "m", "round_robin");
+  Object.assign(told, {
+    lastFailure: "status_502",
+    answeredBy: "m2",
+    usage: { input: { total: 3 }, output: { total: 1 } },
+  });
+  const elsewhere = setUp().stories;
+  const known = elsewhere.follow(undefined, tell());
+  expect(known).toMatchObject({ model: "m", keyId: "k", lastFailure: "status_502", answeredBy: "m2", attempts: 1 });
+  Object.assign(told, { lastFailure: undefined, answeredBy: undefined, usage: undefined });
+  time.ms += 5;
+  told.finish(200, "succeeded", 5);
+  const bytes = known.weighedBytes;
+  elsewhere.follow(known, tell());
+  expect(known).toMatchObject({ lastFailure: undefined, answeredBy: undefined, usage: undefined, status: 200 });
+  expect(known.steps).toEqual(told.steps);
+  expect(known.weighedBytes).toBe(bytes);
+});
+
 describe("explain one request", () => {
   test("tells every step with its time", async () => {
     const { time, stories, begin } = setUp();

@@ -4,7 +4,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import type { Clock } from "../lib/clock.ts";
 import { RefusedEntries } from "./refused-entries.ts";
-import { RequestRecord, type ToldRecord } from "./request-record.ts";
+import { NOTHING_KNOWN, RequestRecord, type ToldRecord } from "./request-record.ts";
 import { StoryRing } from "./story-ring.ts";
 
 interface StoriesParts {
@@ -68,7 +68,7 @@ export class Stories {
       if (record.isKept && !record.wasOnlyRefused) this.begin(record);
       return record;
     }
-    known.follow(told);
+    known.follow({ ...NOTHING_KNOWN, ...told });
     if (!known.isOver) this.#ring.weigh(known); // its steps are read before end() weighs it
     return known;
   }

@@ -7,13 +7,13 @@ import type { KvIndexImage } from "../kv-index/kv-index.ts";
 import type { KvNews } from "../kv-index/kv-teller.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { UploadResult } from "../metrics/gateway-events.ts";
-import type { Observer } from "../metrics/observer.ts";
 import type { FoundModel, ModelListEntry } from "../models/list.ts";
 import type { KeptResponse } from "../pipeline/response-store.ts";
 import type { Decision } from "../rate-limit/decision.ts";
 import type { LimitQuery } from "../rate-limit/limit-rules.ts";
 import type { AnswerForm, CachedAnswer, CacheStatistics } from "../response-cache/cache.ts";
 import type { CircuitOutcome, CircuitState } from "../routing/circuit-breaker.ts";
+import type { AttemptOutcome } from "../stats/collector.ts";
 import type { ToldRecord } from "../stats/request-record.ts";
 
 /** What a worker needs to know of a backend besides its settings. */
@@ -128,12 +128,26 @@ export type GatewayEvent =
 
 /** What has happened in a worker since the report before. */
 export interface Report {
-  attempts: Parameters<Observer["attempted"]>[];
+  /** Gathered, as JSON: the runtime takes several times as long for so many objects. */
+  gathered: string;
   events: GatewayEvent[];
-  /** Those that the primary does not know come in the order in which they began. */
-  requests: ToldRecord[];
   backends: BackendNumbers[];
   process: ProcessNumbers;
+}
+
+export interface Gathered {
+  attempts: ToldAttempt[];
+  /** Those that the primary does not know come in the order in which they began. */
+  requests: ToldRecord[];
+}
+
+/** The arguments of Observer.attempted. */
+interface ToldAttempt {
+  backend: string;
+  outcome: AttemptOutcome;
+  failure?: string | undefined;
+  durationMs: number;
+  firstTokenMs?: number | undefined;
 }
 
 /** What is known of the ids that a request for a Responses answer names. */

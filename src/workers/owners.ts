@@ -13,7 +13,7 @@ import type { Permit } from "../routing/circuits.ts";
 import type { RequestRecord, ToldRecord } from "../stats/request-record.ts";
 import type { Stories } from "../stats/stories.ts";
 import type { Flights } from "./flights.ts";
-import type { BackendNumbers, GatewayEvent, PrimaryDesk, ProcessNumbers, Report } from "./messages.ts";
+import type { BackendNumbers, GatewayEvent, Gathered, PrimaryDesk, ProcessNumbers, Report } from "./messages.ts";
 import type { Slots } from "./slots.ts";
 
 /** Those of a gateway. */
@@ -122,9 +122,12 @@ export function createPrimaryDesk(parts: DeskParts) {
   const desk = {
     report(report: Report) {
       numbers = report.process;
-      for (const attempt of report.attempts) owners.books.attempted(...attempt);
+      const { attempts, requests } = JSON.parse(report.gathered) as Gathered;
+      for (const { backend, outcome, failure, durationMs, firstTokenMs } of attempts) {
+        owners.books.attempted(backend, outcome, failure, durationMs, firstTokenMs);
+      }
       for (const event of report.events) happened(event);
-      for (const told of report.requests) follow(told);
+      for (const told of requests) follow(told);
       for (const told of report.backends) count(told);
     },
     loads(backends) {

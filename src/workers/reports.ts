@@ -7,7 +7,7 @@ import { createReporter, type RequestReporter } from "../pipeline/observe.ts";
 import type { SpansInUse } from "../pipeline/request-spans.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 import type { Channel } from "./channel.ts";
-import type { BackendNumbers, GatewayEvent, PrimaryDesk, ProcessNumbers, Report } from "./messages.ts";
+import type { BackendNumbers, GatewayEvent, Gathered, PrimaryDesk, ProcessNumbers } from "./messages.ts";
 
 const INTERVAL_MS = 250;
 /** Others choose backends by what is under way here. */
@@ -32,18 +32,19 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
   const wallOffsetMs = clock.wallTime() - clock.now();
   const open = new Set<RequestRecord>();
   let begun: RequestRecord[] = [];
-  let gathered = newGathered();
+  let gathered: Gathered = { attempts: [], requests: [] };
+  let events: GatewayEvent[] = [];
   const before = new WeakMap<BackendCounters, BackendNumbers & { total: number; failed: number }>();
   const timers = [setInterval(() => report(false), INTERVAL_MS), setInterval(tellLoads, LOADS_MS)];
 
   function event(told: GatewayEvent): void {
-    gathered.events.push(told);
+    events.push(told);
   }
 
   const reporter: RequestReporter = createReporter(
     {
-      attempted(...attempt) {
-        gathered.attempts.push(attempt);
+      attempted(backend, outcome, failure, durationMs, firstTokenMs) {
+        gathered.attempts.push({ backend, outcome, failure, durationMs, firstTokenMs });
       },
       begun(record) {
         open.add(record);
@@ -88,11 +89,11 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
     const running = isWhole ? [...open] : begun.filter((record) => open.has(record));
     const { user, system } = process.cpuUsage();
     const memory = process.memoryUsage();
+    gathered.requests.push(...running.map((record) => record.tell(wallOffsetMs)));
+    gathered.requests.sort((first, second) => first.startedAtMs - second.startedAtMs);
     channel.tell("report", {
-      ...gathered,
-      requests: [...running.map((record) => record.tell(wallOffsetMs)), ...gathered.requests].sort(
-        (first, second) => first.startedAtMs - second.startedAtMs,
-      ),
+      gathered: JSON.stringify(gathered),
+      events,
       backends: numbersOfBackends(),
       process: {
         openStreams: reporter.openStreams(),
@@ -105,7 +106,8 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
       },
     });
     channel.flush();
-    gathered = newGathered();
+    gathered = { attempts: [], requests: [] };
+    events = [];
     begun = [];
   }
 
@@ -122,8 +124,4 @@ export function createReports({ clock, channel, servers, counters, spans }: Repo
       lag.stop();
     },
   };
-}
-
-function newGathered(): Pick<Report, "attempts" | "requests" | "events"> {
-  return { attempts: [], requests: [], events: [] };
 }
