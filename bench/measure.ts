@@ -31,10 +31,10 @@ export interface MemoryResult {
   cpuPerChunkMicroseconds: number;
 }
 
-/** Runs one job against one subject in a process of its own. */
-export async function runLoad(job: LoadJob, subject: Subject): Promise<LoadResult> {
+/** Runs one job against one subject in a process of its own; the CPU time and memory are those of `pids`. */
+export async function runLoad(job: LoadJob, subject: Subject, pids = pidsOf(subject)): Promise<LoadResult> {
   const { port, headers } = subject;
-  const aimed: AimedLoadJob = { ...job, port, ...(headers && { headers }), pids: pidsOf(subject) };
+  const aimed: AimedLoadJob = { ...job, port, ...(headers && { headers }), pids };
   const child = startHelper("load.ts", JSON.stringify(aimed));
   const limitMs = job.warmUpMs + job.measureMs + JOB_SLACK_MS;
   const text = await within(limitMs, new Response(child.stdout as ReadableStream<Uint8Array>).text());

@@ -117,14 +117,14 @@ export function startSubject(name: SubjectName, surroundings: Surroundings, gate
   }
 }
 
-function startNginx({ upstreamPort, temporaryFolder }: Surroundings): Subject {
+export function startNginx({ upstreamPort, temporaryFolder }: Surroundings, workers = 1): Subject {
   const port = findFreePort();
   const folder = join(temporaryFolder, `nginx-${port}`);
   mkdirSync(folder, { recursive: true });
   const configuration = join(folder, "nginx.conf");
   writeFileSync(
     configuration,
-    `worker_processes 1;
+    `worker_processes ${workers};
 worker_rlimit_nofile 8192;
 daemon off;
 pid ${folder}/nginx.pid;
