@@ -32,7 +32,7 @@ function bearer(key: string): Headers {
 function outcome(access: AccessControl, headers: Headers, scope: Scope = "write"): Caller | undefined | GatewayError {
   try {
     const visit: { caller: Caller | undefined } = { caller: undefined };
-    access.authorize(headers, scope, visit);
+    void access.authorize(headers, scope, visit);
     return visit.caller;
   } catch (error) {
     if (error instanceof GatewayError) return error;

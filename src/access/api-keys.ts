@@ -1,9 +1,10 @@
-// Who calls: API keys of the public API and what they allow (docs/api.md).
+// Who calls: API keys and tokens of the public API and what they allow (docs/api.md).
 
 import type { SCOPES } from "../config/sections/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Eventually } from "../lib/eventually.ts";
 import { compileGlob } from "../lib/glob.ts";
 import { spellingsOfModel } from "../names.ts";
 import type { KeyIdentity } from "./key-identity.ts";
@@ -24,51 +25,70 @@ export interface Caller {
 
 export interface AccessControl {
   /**
-   * Throws 401 or 403 when the caller may not use an endpoint that needs the scope.
-   * @param visit - gets the caller behind the request's key, also one that is refused
+   * Throws 401 or 403 when the caller may not use an endpoint that needs the scope, or rejects with it where a token is
+   * checked for the first time.
+   * @param visit - gets the caller behind the request's key or token, also one that is refused
    */
-  authorize(headers: Headers, scope: Scope, visit: { caller: Caller | undefined }): void;
+  authorize(headers: Headers, scope: Scope, visit: WithCaller): void | Promise<void>;
 }
 
-/** A secret that lets its caller in until its time is over. */
-interface AcceptedSecret {
-  secret: string;
+interface WithCaller {
+  caller: Caller | undefined;
+}
+
+/** What lets its caller in until its time is over. */
+export interface Accepted {
   caller: Caller;
-  /** Milliseconds since the Unix epoch; infinite for one without an end. */
+  /** Milliseconds since the Unix epoch; infinite for what has no end. */
   expiresAtMs: number;
 }
+
+interface AcceptedSecret extends Accepted {
+  secret: string;
+}
+
+/** Of the issuers in api_keys.jwt. */
+export interface TokenVerifier {
+  /** Undefined for a text that is no token of theirs. Throws 401 or 503, or rejects with it. */
+  accept(text: string): Eventually<Accepted | undefined>;
+}
+
+const CHALLENGE = { "WWW-Authenticate": "Bearer" };
 
 export function createAccessControl(
   settings: Settings["api_keys"],
   identify: KeyIdentity,
   wallTime: () => number,
+  tokens?: TokenVerifier,
 ): AccessControl {
   const accepted = new Map<string, AcceptedSecret>();
   for (const key of settings.keys)
     for (const entry of acceptedSecrets(key, identify)) accepted.set(entry.secret, entry);
   const blocking = settings.mode === "blocking";
 
+  function admit(found: Accepted | undefined, isPresent: boolean, scope: Scope, visit: WithCaller): void {
+    if (found === undefined) {
+      if (!blocking) return; // permissive: SDKs send placeholder keys, which must not be refused
+      const message = isPresent
+        ? "The API key is not valid."
+        : "An API key is required: send it as the header 'Authorization: Bearer <key>'.";
+      throw new GatewayError(ERRORS.invalidApiKey, message, { headers: CHALLENGE });
+    }
+    const { caller, expiresAtMs } = found;
+    visit.caller = caller;
+    if (hasExpired(expiresAtMs, wallTime)) throw expired(CHALLENGE);
+    if (!caller.scopes.has(scope)) {
+      throw new GatewayError(ERRORS.missingScope, `The API key has no scope '${scope}', which this endpoint needs.`);
+    }
+  }
+
   return {
     authorize(headers, scope, visit) {
-      if (!blocking && accepted.size === 0) return;
+      if (!blocking && accepted.size === 0 && tokens === undefined) return;
       const key = presentedKey(headers);
-      const found = key === undefined ? undefined : accepted.get(key);
-      if (found === undefined) {
-        if (!blocking) return; // permissive: SDKs send placeholder keys, which must not be refused
-        throw new GatewayError(
-          ERRORS.invalidApiKey,
-          key === undefined
-            ? "An API key is required: send it as the header 'Authorization: Bearer <key>'."
-            : "The API key is not valid.",
-          { headers: { "WWW-Authenticate": "Bearer" } },
-        );
-      }
-      const { caller, expiresAtMs } = found;
-      visit.caller = caller;
-      if (hasExpired(expiresAtMs, wallTime)) throw expired({ "WWW-Authenticate": "Bearer" });
-      if (!caller.scopes.has(scope)) {
-        throw new GatewayError(ERRORS.missingScope, `The API key has no scope '${scope}', which this endpoint needs.`);
-      }
+      const found = key === undefined ? undefined : (accepted.get(key) ?? tokens?.accept(key));
+      if (found instanceof Promise) return found.then((token) => admit(token, true, scope, visit));
+      admit(found, key !== undefined, scope, visit);
     },
   };
 }
@@ -85,14 +105,20 @@ export function acceptedSecrets(key: KeySettings, identify: KeyIdentity): Accept
 }
 
 export function callerOf(key: KeySettings, identify: KeyIdentity): Caller {
-  const patterns = key.models?.flatMap(spellingsOfModel).map(compileGlob);
   return {
     keyId: identify(key),
     userId: key.user_id,
     organizationId: key.organization_id,
     scopes: new Set(key.scopes),
-    ...(patterns !== undefined && { allowsModel: (model: string) => patterns.some((matches) => matches(model)) }),
+    ...modelsOf(key.models),
   };
+}
+
+/** @param names - with `*` for any text; undefined: every model */
+export function modelsOf(names: readonly string[] | undefined): Pick<Caller, "allowsModel"> {
+  if (names === undefined) return {};
+  const patterns = names.flatMap(spellingsOfModel).map(compileGlob);
+  return { allowsModel: (model) => patterns.some((matches) => matches(model)) };
 }
 
 /** The clock is looked at only for what has an end. */

@@ -16,7 +16,8 @@ export function ownerOf(caller: Pick<Caller, "keyId" | "userId" | "organizationI
 }
 
 /** True if requests may come from different owners; in mode permissive all callers without a key are one. */
-export function hasSeveralOwners({ mode, keys }: Settings["api_keys"], identify: KeyIdentity): boolean {
+export function hasSeveralOwners({ mode, keys, jwt }: Settings["api_keys"], identify: KeyIdentity): boolean {
+  if (jwt.length > 0) return true;
   const owners = new Set(keys.filter(({ enabled }) => enabled).map((key) => ownerOf(callerOf(key, identify))));
   if (mode === "permissive") owners.add(ownerOf(undefined));
   return owners.size > 1;

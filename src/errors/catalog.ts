@@ -51,6 +51,7 @@ export const ERRORS = {
   eventsUnavailable: { status: 503, type: "service_unavailable", code: "events_unavailable" },
   storageFull: { status: 503, type: "service_unavailable", code: "storage_full" },
   storageUnavailable: { status: 503, type: "service_unavailable", code: "storage_unavailable" },
+  tokenKeysUnavailable: { status: 503, type: "service_unavailable", code: "token_keys_unavailable" },
   circuitOpen: { status: 503, type: "circuit_breaker_open", code: "circuit_breaker_open" },
   allFallbacksExhausted: { status: 503, type: "all_fallbacks_exhausted", code: "all_fallbacks_exhausted" },
   backendTimeout: { status: 504, type: "backend_timeout", code: 504 },

@@ -1,6 +1,7 @@
 // What answers requests in every process, as parts that follow the configuration in one order: those that others are made
 // of come first, and stop last. A worker has replicas of what its primary owns in the same places.
 
+import { createTokensPart } from "../access/jwt/tokens-part.ts";
 import { type Part, remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
@@ -45,10 +46,19 @@ export function compose(around: Surroundings) {
     teller: around.kvPeers?.teller,
     isToldOfEvents: around.kvPeers?.follows,
   });
+  const tokens = createTokensPart(snapshot, { clock, log });
   const build = (version: ConfigSnapshot) =>
     buildDataPlane(
       around,
-      { state, limiter: limits.limiter, cache: cache.inUse, strategy: strategy.now, files, kvIndex },
+      {
+        state,
+        limiter: limits.limiter,
+        cache: cache.inUse,
+        strategy: strategy.now,
+        files,
+        kvIndex,
+        tokens: tokens.verifier,
+      },
       version,
     );
   let running = build(snapshot);
@@ -63,6 +73,7 @@ export function compose(around: Surroundings) {
     strategy,
     files,
     kvIndex,
+    tokens,
     {
       follow(version) {
         running = build(version);

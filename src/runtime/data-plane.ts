@@ -1,7 +1,7 @@
 // What answers requests under one configuration: the pipeline, and the APIs before it. Another configuration gets another
 // data plane; requests under way go on with the one they began with.
 
-import { createAccessControl } from "../access/api-keys.ts";
+import { createAccessControl, type TokenVerifier } from "../access/api-keys.ts";
 import { createClientAddressReader } from "../access/client-address.ts";
 import { hasSeveralOwners } from "../access/owner.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
@@ -51,6 +51,8 @@ interface DataPlaneParts {
   strategy: SelectionStrategy;
   files: { inUse: FilesInUse };
   kvIndex: Pick<KvIndexPart, "strategyOver" | "prefixes">;
+  /** Undefined where no issuer of tokens is configured. */
+  tokens: TokenVerifier | undefined;
 }
 
 /** The configuration that a data plane is made for. */
@@ -193,11 +195,11 @@ function publicApiParts(
 }
 
 /** Parts for the frame of every request, of the public API and of the admin API. */
-function frameParts(around: Surroundings, { state, limiter }: DataPlaneParts, settings: Settings) {
+function frameParts(around: Surroundings, { state, limiter, tokens }: DataPlaneParts, settings: Settings) {
   const { identify, adminDoor, reporter, happened, snapshot, clock, log } = around;
   const { api_keys, server } = settings;
   return {
-    access: createAccessControl(api_keys, identify, clock.wallTime),
+    access: createAccessControl(api_keys, identify, clock.wallTime, tokens),
     adminDoor,
     webPages: createWebPageRules({
       allowedHosts: server.allowed_hosts,

@@ -1,6 +1,7 @@
-// Reads the files that the configuration and the command line name: prompts, facts about models, and authorities of
-// backends.
+// Reads the files that the configuration and the command line name: prompts, facts about models, authorities of backends,
+// and keys of token issuers.
 
+import { loadKeySets } from "../access/jwt/key-set-files.ts";
 import { loadAuthorities } from "../backends/authorities.ts";
 import type { Attached, AttachmentReader } from "../config/compile/attachments.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -13,13 +14,19 @@ import { loadPromptFiles } from "../prompts/prompt-files.ts";
 export function namedFileReaders(metadataOption: string | undefined): readonly AttachmentReader[] {
   const metadata: AttachmentReader =
     metadataOption === undefined ? readMetadata : (_, { home }) => readOption(metadataOption, home);
-  return [readPrompts, metadata, readAuthorities];
+  return [readPrompts, metadata, readAuthorities, readKeySets];
 }
 
 async function readAuthorities({ backends }: Settings, place: CheckPlace): Promise<Attached> {
   const { texts, hashes, problems } = await loadAuthorities(backends, place);
   if (problems.length > 0) return { problems, problem: problems.map(describeProblem).join("; ") };
   return { authorities: texts, files: hashes };
+}
+
+async function readKeySets({ api_keys }: Settings, place: CheckPlace): Promise<Attached> {
+  const { texts, hashes, problems } = await loadKeySets(api_keys.jwt, place);
+  if (problems.length > 0) return { problems, problem: problems.map(describeProblem).join("; ") };
+  return { keySets: texts, files: hashes };
 }
 
 async function readPrompts({ global_prompts }: Settings, { baseDir, home }: CheckPlace): Promise<Attached> {

@@ -76,6 +76,10 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
     tell(decision, visitor);
   }
 
+  function limited(visitor: Visitor): void | Promise<void> {
+    if (limiter.limitsRequests) return checkLimits(visitor);
+  }
+
   function tell(decision: Decision | undefined, visitor: Visitor): void {
     if (decision === undefined) return;
     if (!decision.allowed) throw new RateLimitError(decision);
@@ -85,15 +89,15 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
   return {
     clientAddress,
     /**
-     * Throws 401, 403 or 429, or rejects with it where limits are asked for elsewhere.
+     * Throws 401, 403 or 429, or rejects with it where a token is checked or limits are asked for elsewhere.
      * @param pageRefusal - why a web page that asks may not
      */
     admit(endpoint: Answering, visitor: Visitor, pageRefusal: string | undefined): void | Promise<void> {
       if (endpoint.access === "admin") admitAdministrator(visitor, endpoint.isForGuests === true);
       else if (endpoint.access !== "open") {
         if (pageRefusal !== undefined) throw new GatewayError(ERRORS.forbidden, pageRefusal);
-        access.authorize(visitor.request.headers, endpoint.access, visitor.context);
-        if (limiter.limitsRequests) return checkLimits(visitor);
+        const authorizing = access.authorize(visitor.request.headers, endpoint.access, visitor.context);
+        return authorizing === undefined ? limited(visitor) : authorizing.then(() => limited(visitor));
       } else if (endpoint.credentials?.areWanted()) return checkCredentials(endpoint.credentials, visitor);
     },
     /** Wrong credentials cost the client a token; the 429 when it has none left. */

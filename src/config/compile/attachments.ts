@@ -1,5 +1,5 @@
-// Files that the settings name and that are read with them, once for each version: prompts, facts about models, and
-// authorities of backends.
+// Files that the settings name and that are read with them, once for each version: prompts, facts about models, authorities
+// of backends, and keys of token issuers.
 
 import type { MetadataEntry } from "../sections/metadata-entry.ts";
 import type { Settings } from "../sections/registry.ts";
@@ -10,6 +10,8 @@ export interface Attachments {
   promptFiles: ReadonlyMap<string, string>;
   /** PEM texts of the files that backends[].tls.ca names, by the names there. */
   authorities: ReadonlyMap<string, string>;
+  /** Texts of the files that api_keys.jwt[].jwks_file names, by the names there. */
+  keySets: ReadonlyMap<string, string>;
   /** Entries of the model-metadata file. */
   metadata: readonly MetadataEntry[];
   /** Absolute paths of the files, with the hashes of what was read. */
@@ -32,7 +34,9 @@ export type AttachmentReader = (settings: Settings, place: CheckPlace) => Promis
 export function joinAttachments(parts: readonly Attached[]): Attachments {
   const files = new Map(parts.flatMap((part) => [...(part.files ?? [])]));
   const own = parts.map(({ problems: _, ...part }) => part);
-  return Object.assign({ promptFiles: new Map(), authorities: new Map(), metadata: [] }, ...own, { files });
+  return Object.assign({ promptFiles: new Map(), authorities: new Map(), keySets: new Map(), metadata: [] }, ...own, {
+    files,
+  });
 }
 
 /**

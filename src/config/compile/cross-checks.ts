@@ -13,7 +13,17 @@ export const CROSS_CHECKS: readonly SettingsRule<Settings>[] = [
   bucketOfCache,
   redisOfCache,
   redisOfLimits,
+  keysOfTokenIssuers,
 ];
+
+function keysOfTokenIssuers({ api_keys: { jwt } }: Settings) {
+  return jwt.flatMap(({ jwks_url, jwks_file }, index) => {
+    if ((jwks_url === undefined) !== (jwks_file === undefined)) return [];
+    const message =
+      jwks_url === undefined ? "is missing; or name jwks_file" : "cannot stand beside jwks_file; leave one of them";
+    return [{ path: ["api_keys", "jwt", index, "jwks_url"], message }];
+  });
+}
 
 /** Every service wants a key; behind an address of the operator's own there may be something that wants none. */
 function searchKey({ web_search: { provider, api_key, base_url } }: Settings) {
