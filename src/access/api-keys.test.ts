@@ -51,6 +51,8 @@ describe("blocking", () => {
       userId: "u",
       organizationId: "o",
       scopes: new Set<Scope>(["read", "write", "files"]),
+      requestsPerMinute: undefined,
+      expiresAtMs: Number.POSITIVE_INFINITY,
     });
   });
 

@@ -21,36 +21,35 @@ export interface Caller {
   scopes: ReadonlySet<Scope>;
   /** Undefined: every model. */
   allowsModel?: (model: string) => boolean;
+  /** Of its own; undefined: the one for all keys. */
+  requestsPerMinute: number | undefined;
+  /** Milliseconds since the Unix epoch; infinite for what has no end. */
+  expiresAtMs: number;
 }
 
 export interface AccessControl {
   /**
    * Throws 401 or 403 when the caller may not use an endpoint that needs the scope, or rejects with it where a token is
    * checked for the first time.
+   * @param scope - "any_key": whatever scopes it has, but it must have a key or a token, in mode permissive too
    * @param visit - gets the caller behind the request's key or token, also one that is refused
    */
-  authorize(headers: Headers, scope: Scope, visit: WithCaller): void | Promise<void>;
+  authorize(headers: Headers, scope: Scope | "any_key", visit: WithCaller): void | Promise<void>;
 }
 
 interface WithCaller {
   caller: Caller | undefined;
 }
 
-/** What lets its caller in until its time is over. */
-export interface Accepted {
-  caller: Caller;
-  /** Milliseconds since the Unix epoch; infinite for what has no end. */
-  expiresAtMs: number;
-}
-
-interface AcceptedSecret extends Accepted {
+interface AcceptedSecret {
   secret: string;
+  caller: Caller;
 }
 
 /** Of the issuers in api_keys.jwt. */
 export interface TokenVerifier {
   /** Undefined for a text that is no token of theirs. Throws 401 or 503, or rejects with it. */
-  accept(text: string): Eventually<Accepted | undefined>;
+  accept(text: string): Eventually<Caller | undefined>;
 }
 
 const CHALLENGE = { "WWW-Authenticate": "Bearer" };
@@ -61,30 +60,29 @@ export function createAccessControl(
   wallTime: () => number,
   tokens?: TokenVerifier,
 ): AccessControl {
-  const accepted = new Map<string, AcceptedSecret>();
+  const accepted = new Map<string, Caller>();
   for (const key of settings.keys)
-    for (const entry of acceptedSecrets(key, identify)) accepted.set(entry.secret, entry);
+    for (const { secret, caller } of acceptedSecrets(key, identify)) accepted.set(secret, caller);
   const blocking = settings.mode === "blocking";
 
-  function admit(found: Accepted | undefined, isPresent: boolean, scope: Scope, visit: WithCaller): void {
-    if (found === undefined) {
-      if (!blocking) return; // permissive: SDKs send placeholder keys, which must not be refused
+  function admit(caller: Caller | undefined, isPresent: boolean, scope: Scope | "any_key", visit: WithCaller): void {
+    if (caller === undefined) {
+      if (!blocking && scope !== "any_key") return; // permissive: SDKs send placeholder keys, which must not be refused
       const message = isPresent
         ? "The API key is not valid."
         : "An API key is required: send it as the header 'Authorization: Bearer <key>'.";
       throw new GatewayError(ERRORS.invalidApiKey, message, { headers: CHALLENGE });
     }
-    const { caller, expiresAtMs } = found;
     visit.caller = caller;
-    if (hasExpired(expiresAtMs, wallTime)) throw expired(CHALLENGE);
-    if (!caller.scopes.has(scope)) {
+    if (hasExpired(caller.expiresAtMs, wallTime)) throw expired(CHALLENGE);
+    if (scope !== "any_key" && !caller.scopes.has(scope)) {
       throw new GatewayError(ERRORS.missingScope, `The API key has no scope '${scope}', which this endpoint needs.`);
     }
   }
 
   return {
     authorize(headers, scope, visit) {
-      if (!blocking && accepted.size === 0 && tokens === undefined) return;
+      if (!blocking && accepted.size === 0 && tokens === undefined && scope !== "any_key") return;
       const key = presentedKey(headers);
       const found = key === undefined ? undefined : (accepted.get(key) ?? tokens?.accept(key));
       if (found instanceof Promise) return found.then((token) => admit(token, true, scope, visit));
@@ -96,12 +94,11 @@ export function createAccessControl(
 /** The secrets of a key: its own, and the one before the last rotation. None of a key that is switched off. */
 export function acceptedSecrets(key: KeySettings, identify: KeyIdentity): AcceptedSecret[] {
   if (!key.enabled) return [];
-  const expiresAtMs = key.expires_at ?? Number.POSITIVE_INFINITY;
-  const own = { secret: key.key, caller: callerOf(key, identify), expiresAtMs };
+  const own = { secret: key.key, caller: callerOf(key, identify) };
   if (key.previous === undefined) return [own];
   const { previous } = key;
-  const caller = callerOf({ ...key, key: previous.key }, identify);
-  return [own, { secret: previous.key, caller, expiresAtMs: Math.min(expiresAtMs, previous.expires_at) }];
+  const expires_at = Math.min(key.expires_at ?? Number.POSITIVE_INFINITY, previous.expires_at);
+  return [own, { secret: previous.key, caller: callerOf({ ...key, key: previous.key, expires_at }, identify) }];
 }
 
 export function callerOf(key: KeySettings, identify: KeyIdentity): Caller {
@@ -111,6 +108,8 @@ export function callerOf(key: KeySettings, identify: KeyIdentity): Caller {
     organizationId: key.organization_id,
     scopes: new Set(key.scopes),
     ...modelsOf(key.models),
+    requestsPerMinute: key.rate_limit,
+    expiresAtMs: key.expires_at ?? Number.POSITIVE_INFINITY,
   };
 }
 

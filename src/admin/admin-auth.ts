@@ -269,12 +269,12 @@ const METHODS: Readonly<Record<SignInMethod, AuthMethod>> = {
     presentedBy: ({ key, token }) => key ?? token,
     accepted(auth, keys, identify) {
       const secrets = keys.flatMap((key) => acceptedSecrets(key, identify));
-      const ofKeys = secrets.map(({ secret, caller, expiresAtMs }) => ({
+      const ofKeys = secrets.map(({ secret, caller }) => ({
         text: secret,
         name: caller.keyId,
         elevated: true,
         hasScope: caller.scopes.has("admin"),
-        expiresAtMs,
+        expiresAtMs: caller.expiresAtMs,
       }));
       return [...ofKeys, ...tokenOf(auth)];
     },

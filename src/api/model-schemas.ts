@@ -49,6 +49,22 @@ export const MODEL_SCHEMAS: Schemas = {
     links: { type: "object", additionalProperties: text },
     base_urls: { type: "object", additionalProperties: text },
   }),
+  KeyOfCaller: shape({
+    id: text,
+    user: orNull(text),
+    organization: orNull(text),
+    scopes: texts,
+    models: described(texts, "Models that it may use and that are served now."),
+    expires_at: described(orNull(time), "Null: it has no end."),
+    limits: shape(
+      {},
+      {
+        requests_per_minute: described(count, "Of this key alone."),
+        requests_per_second: described(count, "Of each key without a limit of its own."),
+        burst: described(count, "Most requests at once."),
+      },
+    ),
+  }),
   Health: shape({ status: { const: "healthy" }, service }),
   Readiness: shape({ status: { enum: ["ready", "not_ready"] }, service }, { reason: text }),
   ModelMetadata: modelMetadata,

@@ -1,5 +1,6 @@
 // Every endpoint of the public API, in the order of the OpenAPI document.
 
+import type { Settings } from "../config/sections/registry.ts";
 import type { FilesInUse } from "../files/file-store.ts";
 import { SERVICE_NAME } from "../names.ts";
 import { text } from "../openapi/json-schema.ts";
@@ -20,6 +21,7 @@ import { OPENAI_FILES } from "./files.ts";
 import { generating } from "./generating.ts";
 import type { GenerationParts } from "./generation.ts";
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
+import { keyRoutes } from "./me.ts";
 import { MEDIA_SCHEMAS, mediaRoutes } from "./media-routes.ts";
 import { estimatedCount, messagesErrors, messagesModelRoutes } from "./messages.ts";
 import { MESSAGES_FILES } from "./messages-files.ts";
@@ -72,12 +74,20 @@ export interface PublicApiParts extends GenerationParts {
   hasCounter(model: string): boolean;
   /** True if at least one backend can take requests. */
   isReady(): boolean;
+  /** Limits of requests. */
+  limits: Settings["rate_limiting"];
 }
 
 export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
   const { models } = parts;
   const files = { ...parts.uploads, files: parts.files };
-  const ofModels = [...welcomeRoutes(), ...healthRoutes(parts), ...modelRoutes(models), ...messagesModelRoutes(models)];
+  const ofModels = [
+    ...welcomeRoutes(),
+    ...healthRoutes(parts),
+    ...modelRoutes(models),
+    ...messagesModelRoutes(models),
+    ...keyRoutes(parts),
+  ];
   const ofGeneration = [...textRoutes(parts), ...messagesRoutes(parts), ...vectorRoutes(parts)];
   const ofMedia = mediaRoutes(parts);
   return [

@@ -43,6 +43,7 @@ const REQUIREMENTS: Readonly<Record<Audience, readonly Requirement[]>> = {
   read: [{ bearer: [] }, { api_key: [] }, {}],
   write: [{ bearer: [] }, { api_key: [] }, {}],
   files: [{ bearer: [] }, { api_key: [] }, {}],
+  any_key: [{ bearer: [] }, { api_key: [] }],
   admin: [{ admin_bearer: [] }, { admin_basic: [] }, { admin_api_key: [] }, { admin_session: [] }, {}],
   metrics: [{ metrics_basic: [] }, {}],
 };
@@ -56,6 +57,7 @@ export const AUDIENCE_NOTES: Readonly<Record<Audience, string>> = {
   read: "Keys need the scope `read`.",
   write: "Keys need the scope `write`.",
   files: "Keys need the scope `files`.",
+  any_key: "Every key will do, whatever its scopes; without one the answer is 401.",
   admin: "With admin.auth.method none, only clients on the gateway's own machine are answered.",
   metrics: "",
 };

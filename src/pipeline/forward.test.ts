@@ -118,7 +118,14 @@ function bench(options: BenchOptions) {
     caller:
       options.keyId === undefined
         ? undefined
-        : { keyId: options.keyId, userId: undefined, organizationId: undefined, scopes: new Set() },
+        : {
+            keyId: options.keyId,
+            userId: undefined,
+            organizationId: undefined,
+            scopes: new Set(),
+            requestsPerMinute: undefined,
+            expiresAtMs: Number.POSITIVE_INFINITY,
+          },
     clientHeaders: new Headers({ "user-agent": "client" }),
     peerAddress: () => "10.0.0.1",
   });

@@ -191,6 +191,7 @@ function publicApiParts(
     },
     hasCounter: (model) => hasNative(fleet.board, model, "count-tokens"),
     models: { fleet, metadata, toShownList },
+    limits: settings.rate_limiting,
   } satisfies PublicApiParts;
 }
 

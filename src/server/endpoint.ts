@@ -8,8 +8,11 @@ import type { ErrorFormat } from "./error-response.ts";
 
 export type Method = "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
 
-/** Callers allowed to use an endpoint: all, those whose key has a scope, or, for "admin", those that the admin door admits. */
-export type Access = "open" | Scope;
+/**
+ * Callers allowed to use an endpoint: all, those with a key, those whose key has a scope, or, for "admin", those that the
+ * admin door admits.
+ */
+export type Access = "open" | "any_key" | Scope;
 
 /** A caller of the admin API. */
 export interface Administrator {

@@ -97,6 +97,43 @@ test("scopes: read lists models, write infers, the other is 403", async () => {
   await expectError(await blocking.fetch("/v1/models", bearer(KEYS.writer)), 403);
 });
 
+test("the holder of a key sees what it may do, whatever its scopes, and never its secret", async () => {
+  const config: ConfigDocument = {
+    backends,
+    api_keys: {
+      keys: [
+        { key: KEYS.writer, id: "writer", scopes: ["write"], rate_limit: 30, models: ["m*"] },
+        { key: KEYS.full, id: "full", user_id: "u1", organization_id: "o1", expires_at: "2999-01-01T00:00:00Z" },
+        { key: KEYS.reader, id: "ended", expires_at: "2020-01-01T00:00:00Z" },
+      ],
+    },
+    rate_limiting: { enabled: true, limits: { per_api_key: { requests_per_second: 7, burst_capacity: 9 } } },
+  };
+  await using gateway = await startGateway({ config });
+  const ask = (key: string) => gateway.fetch("/v1/me", bearer(key));
+  expect(await (await ask(KEYS.writer)).json()).toEqual({
+    id: "writer",
+    user: null,
+    organization: null,
+    scopes: ["write"],
+    models: ["m"],
+    expires_at: null,
+    limits: { requests_per_minute: 30 },
+  });
+  expect(await (await ask(KEYS.full)).json()).toEqual({
+    id: "full",
+    user: "u1",
+    organization: "o1",
+    scopes: ["read", "write", "files"],
+    models: ["m"],
+    expires_at: "2999-01-01T00:00:00.000Z",
+    limits: { requests_per_second: 7, burst: 9 },
+  });
+  expect((await expectError(await ask(KEYS.reader), 401)).code).toBe("expired_api_key");
+  await expectError(await ask("not-needed"), 401);
+  await expectError(await gateway.fetch("/v1/me"), 401);
+});
+
 test("health endpoints need no key", async () => {
   for (const path of ["/health", "/healthz", "/readyz"]) expect((await blocking.fetch(path)).status).toBe(200);
 });

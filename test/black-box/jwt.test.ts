@@ -152,6 +152,20 @@ test("claims say the organization, the scopes and the models; without them there
   await expectError(await ask({ claims: { aud, scope: "write" } }), 403);
 });
 
+test("GET /v1/me tells the holder of a token what it may do", async () => {
+  const claims = { aud: "narrow", org: { name: "sales" }, scope: "write", "https://example.com/models": "m" };
+  const response = await gateway.fetch("/v1/me", bearer(await tokenOf({ claims })));
+  expect(await response.json()).toEqual({
+    id: "jwt:alice",
+    user: "alice",
+    organization: "sales",
+    scopes: ["write"],
+    models: ["m"],
+    expires_at: expect.any(String),
+    limits: {},
+  });
+});
+
 test("no token opens the admin API", async () => {
   const config = {
     ...configOf(issuer({ claims: { scopes: "scope" } })),

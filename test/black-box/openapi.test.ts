@@ -335,6 +335,8 @@ test("callers that are refused", async () => {
     await call("POST", path, { from, body, status: 403, headers: reader });
   }
   await call("GET", "/v1/models", { from, headers: reader });
+  await call("GET", "/v1/me", { from, headers: reader });
+  await call("GET", "/v1/me", { from, status: 401 });
   await call("GET", "/v1/models", { from, headers: slow });
   for (const path of ["/v1/models", "/anthropic/v1/models"]) {
     await call("GET", path, { from, headers: slow, status: 429 });

@@ -263,7 +263,7 @@ class World {
     const valid = new Set(
       this.store.current.settings.api_keys.keys
         .flatMap((key) => acceptedSecrets(key, ({ id = "" }) => id))
-        .filter(({ expiresAtMs }) => expiresAtMs > this.#nowMs)
+        .filter(({ caller }) => caller.expiresAtMs > this.#nowMs)
         .map(({ secret }) => secret),
     );
     const isFileAlone = step.kind === "restart" && step.ignoreSaved;

@@ -9,7 +9,7 @@ import { GatewayError } from "../../errors/gateway-error.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../logging/logger.ts";
-import { type Accepted, type Caller, expired, modelsOf, type Scope, type TokenVerifier } from "../api-keys.ts";
+import { type Caller, expired, modelsOf, type Scope, type TokenVerifier } from "../api-keys.ts";
 import { fetchedKeySet, fixedKeySet, type KeySet } from "./key-set.ts";
 
 type IssuerSettings = Settings["api_keys"]["jwt"][number];
@@ -20,7 +20,8 @@ interface Issuer {
 }
 
 /** A token that was checked, and the keys that it was checked with. */
-interface Checked extends Accepted {
+interface Checked {
+  caller: Caller;
   issuer: Issuer;
   keys: JWTVerifyGetKey;
 }
@@ -92,9 +93,7 @@ export function createTokenVerifier(
           requiredClaims: ["exp"],
           currentDate: new Date(clock.wallTime()),
         });
-        const caller = callerOf(claims, own.claims);
-        const expiresAtMs = (claims.exp as number) * 1000 + own.clock_skew;
-        return { caller, expiresAtMs, issuer, keys };
+        return { caller: callerOf(claims, own), issuer, keys };
       } catch (error) {
         if (!isLastTry && error instanceof errors.JWKSNoMatchingKey) {
           await keySet.refresh(); // the issuer may have changed its keys
@@ -108,12 +107,12 @@ export function createTokenVerifier(
   return {
     accept(token) {
       const known = remembered.get(token);
-      if (known !== undefined && known.keys === known.issuer.keySet.keys) return known;
+      if (known !== undefined && known.keys === known.issuer.keySet.keys) return known.caller;
       const issuer = issuerOf(token);
       if (issuer === undefined) return undefined;
       return check(token, issuer).then((checked) => {
         remembered.set(token, checked, 0);
-        return checked;
+        return checked.caller;
       });
     },
     stop() {
@@ -139,7 +138,7 @@ async function verified(token: string, keys: JWTVerifyGetKey, options: JWTVerify
   }
 }
 
-function callerOf(claims: JWTPayload, names: IssuerSettings["claims"]): Caller {
+function callerOf(claims: JWTPayload, { claims: names, clock_skew }: IssuerSettings): Caller {
   const user = textOf(claimAt(claims, names.user));
   if (user === undefined) throw refused(`it has no claim '${names.user}', which names its user`);
   const scopes = names.scopes === undefined ? undefined : listOf(claimAt(claims, names.scopes));
@@ -149,6 +148,8 @@ function callerOf(claims: JWTPayload, names: IssuerSettings["claims"]): Caller {
     organizationId: names.organization === undefined ? undefined : textOf(claimAt(claims, names.organization)),
     scopes: scopes === undefined ? USUAL_SCOPES : new Set(TOKEN_SCOPES.filter((scope) => scopes.includes(scope))),
     ...modelsOf(names.models === undefined ? undefined : listOf(claimAt(claims, names.models))),
+    requestsPerMinute: undefined,
+    expiresAtMs: (claims.exp as number) * 1000 + clock_skew,
   };
 }
 
