@@ -12,6 +12,7 @@ import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
 const ISSUER = "https://login.example.com";
+const NARROW = "https://narrow.example.com";
 const bed = createTestBed();
 const backend = bed.backend();
 const backends: ConfigDocument["backends"] = [{ name: "a", url: backend.url, models: ["m", "other"] }];
@@ -59,7 +60,7 @@ beforeAll(async () => {
   [first, stranger] = [await newPair("first"), await newPair("first")];
   server.keys = [first.public];
   const claims = { organization: "org.name", scopes: "scope", models: "https://example.com/models" };
-  gateway = await bed.gateway({ config: configOf(issuer(), issuer({ audience: "narrow", claims })) });
+  gateway = await bed.gateway({ config: configOf(issuer(), issuer({ issuer: NARROW, claims })) });
 });
 beforeEach(() => backend.reset());
 afterAll(() => server.stop());
@@ -140,20 +141,20 @@ test("within the skew of clocks a token still counts", async () => {
 });
 
 test("claims say the organization, the scopes and the models; without them there are none", async () => {
-  const aud = "narrow";
+  const iss = NARROW;
   const models = { "https://example.com/models": ["m*"] };
-  const all = { aud, org: { name: "sales" }, scope: "openid write admin", ...models };
+  const all = { iss, org: { name: "sales" }, scope: "openid write admin", ...models };
   expect((await ask({ claims: all })).status).toBe(200);
   const listing = await gateway.fetch("/v1/models", bearer(await tokenOf({ claims: all })));
   expect((await expectError(listing, 403)).message).toContain("'read'");
   const denied = await gateway.chat({ model: "other" }, bearer(await tokenOf({ claims: all })));
   expect((await expectError(denied, 403)).code).toBe("model_not_allowed");
-  await expectError(await ask({ claims: { aud, ...models } }), 403);
-  await expectError(await ask({ claims: { aud, scope: "write" } }), 403);
+  await expectError(await ask({ claims: { iss, ...models } }), 403);
+  await expectError(await ask({ claims: { iss, scope: "write" } }), 403);
 });
 
 test("GET /v1/me tells the holder of a token what it may do", async () => {
-  const claims = { aud: "narrow", org: { name: "sales" }, scope: "write", "https://example.com/models": "m" };
+  const claims = { iss: NARROW, org: { name: "sales" }, scope: "write", "https://example.com/models": "m" };
   const response = await gateway.fetch("/v1/me", bearer(await tokenOf({ claims })));
   expect(await response.json()).toEqual({
     id: "jwt:alice",
@@ -242,8 +243,9 @@ test("keys of a file are followed when it changes, and tokens of keys without na
 });
 
 describe("what the configuration refuses", () => {
-  const wrong: [what: string, jwt: object, files: Record<string, string>, told: string][] = [
+  const wrong: [what: string, jwt: object | object[], files: Record<string, string>, told: string][] = [
     ["no keys", { issuer: ISSUER, audience: "x" }, {}, "api_keys.jwt[0].jwks_url: is missing; or name jwks_file"],
+    ["the same issuer twice", [issuer(), issuer()], {}, `"${ISSUER}" is already the issuer of jwt[0]`],
     ["both", issuer({ jwks_file: "k.json" }), { "k.json": '{"keys":[{"kty":"EC"}]}' }, "cannot stand beside jwks_file"],
     ["a shared secret", issuer({ algorithms: ["HS256"] }), {}, "api_keys.jwt[0].algorithms[0]"],
     ["a password", issuer({ jwks_url: "https://u:sekret-p@x/keys" }), {}, "without user and password"],
@@ -256,7 +258,7 @@ describe("what the configuration refuses", () => {
     ["no file", { issuer: ISSUER, audience: "x", jwks_file: "gone.json" }, {}, "api_keys.jwt[0].jwks_file"],
   ];
   test.each(wrong)("%s", async (_, jwt, files, told) => {
-    const { exitCode, stderr } = await runCommand({ config: configOf(jwt), files });
+    const { exitCode, stderr } = await runCommand({ config: configOf(...[jwt].flat()), files });
     expect(exitCode).toBe(1);
     expect(stderr).toContain(told);
     expect(stderr).not.toContain("sekret");

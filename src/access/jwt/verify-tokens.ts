@@ -44,20 +44,16 @@ export function createTokenVerifier(
   files: ReadonlyMap<string, string>,
   { clock, log }: VerifierParts,
 ): TokenVerifier & { stop(): void } {
-  const sets = new Map<string, KeySet>();
-  function keySetOf({ jwks_url, jwks_file = "" }: IssuerSettings): KeySet {
-    const source = jwks_url ?? jwks_file;
-    const known = sets.get(source);
-    if (known !== undefined) return known;
-    const made =
+  const issuers = new Map<string, Issuer>();
+  for (const each of settings) {
+    const { issuer, jwks_url, jwks_file = "" } = each;
+    const keySet =
       jwks_url === undefined ? fixedKeySet(files.get(jwks_file) as string) : fetchedKeySet(jwks_url, clock, log);
-    sets.set(source, made);
-    return made;
+    issuers.set(issuer, { settings: each, keySet });
   }
-  const issuers: Issuer[] = settings.map((each) => ({ settings: each, keySet: keySetOf(each) }));
   const remembered = new BoundedMap<Checked>({ ...REMEMBERED, now: clock.now });
 
-  /** The issuer that a token claims to be of; of several with its name the one whose audience it has. */
+  /** The issuer that a token claims to be of. */
   function issuerOf(token: string): Issuer | undefined {
     if (token.length > MAX_TOKEN_LENGTH || !COMPACT.test(token)) return undefined;
     let claims: JWTPayload;
@@ -66,11 +62,7 @@ export function createTokenVerifier(
     } catch {
       return undefined;
     }
-    const named = issuers.filter(({ settings: { issuer } }) => issuer === claims.iss);
-    const audiences = [claims.aud].flat();
-    return (
-      named.find(({ settings: { audience } }) => [audience].flat().some((each) => audiences.includes(each))) ?? named[0]
-    );
+    return issuers.get(claims.iss as string);
   }
 
   async function check(token: string, issuer: Issuer): Promise<Checked> {
@@ -116,7 +108,7 @@ export function createTokenVerifier(
       });
     },
     stop() {
-      for (const set of sets.values()) set.stop();
+      for (const { keySet } of issuers.values()) keySet.stop();
     },
   };
 }

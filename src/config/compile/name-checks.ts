@@ -15,6 +15,7 @@ export function nameProblems(document: Mapping): Problem[] {
     ...listAt(document, ["backends"]).flatMap((_, index) =>
       repeatedNames(document, ["backends", index, "model_configs"], "id"),
     ),
+    ...repeatedNames(document, ["api_keys", "jwt"], "issuer"),
     ...repeatedSecrets(document),
     ...repeatedKeyIds(document),
     ...unknownBackends(document),
@@ -32,7 +33,7 @@ function repeatedAddresses(document: Mapping): Problem[] {
   }));
 }
 
-function repeatedNames(document: Mapping, path: Path, key: "name" | "id"): Problem[] {
+function repeatedNames(document: Mapping, path: Path, key: "name" | "id" | "issuer"): Problem[] {
   const names = listAt(document, path).map((entry) => nameOf(entry, key));
   return repeated(names).map(([index, first]) => ({
     path: [...path, index, key],

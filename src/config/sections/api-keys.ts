@@ -101,5 +101,5 @@ export const apiKeysSection = defineSection({
   },
   secretPaths: ["keys.*.key", "keys.*.previous.key"],
   credentials: [{ at: "keys.*", secrets: ["key", "previous.key"], fields: ["key", "previous", "expires_at"] }],
-  entryNames: { keys: ["id", "key"] },
+  entryNames: { keys: ["id", "key"], jwt: ["issuer"] },
 });
