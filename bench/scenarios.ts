@@ -312,5 +312,5 @@ export const ALL_MODELS: readonly string[] = [
 ];
 
 export const IDLE_MEMORY_TARGET_MEGABYTES = 70;
-export const OPEN_STREAM_TARGET_KILOBYTES = 40;
+export const OPEN_STREAM_TARGET_KILOBYTES = 20;
 export const COLD_START_TARGET_SECONDS = 0.2;
