@@ -1,6 +1,7 @@
 // Tokens of issuers (api_keys.jwt): who they let in, whom not, and what becomes of changed keys.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { generateKeyPairSync, sign } from "node:crypto";
 import fc from "fast-check";
 import { exportJWK, generateKeyPair, type JWTPayload, SignJWT } from "jose";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
@@ -134,6 +135,22 @@ describe("a token is refused with 401, and told why", () => {
       { numRuns: 60 },
     );
   });
+});
+
+test("a key of the issuer that is too short to be safe lets nobody in, and is no bug", async () => {
+  const { publicKey, privateKey } = generateKeyPairSync("rsa", { modulusLength: 1024 });
+  const key = { ...publicKey.export({ format: "jwk" }), kid: "short", alg: "RS256" };
+  const own = await bed.gateway({
+    config: configOf({ issuer: ISSUER, audience: "signalbox", jwks_file: "keys.json" }),
+    files: { "keys.json": JSON.stringify({ keys: [key] }) },
+  });
+  const claims = { iss: ISSUER, aud: "signalbox", sub: "alice", exp: Math.floor(Date.now() / 1000) + 60 };
+  const parts = [{ alg: "RS256", kid: "short" }, claims].map((part) =>
+    Buffer.from(JSON.stringify(part)).toString("base64url"),
+  );
+  const signature = sign("sha256", Buffer.from(parts.join(".")), privateKey).toString("base64url");
+  const refusal = await own.chat({}, bearer([...parts, signature].join(".")));
+  expect((await expectError(refusal, 401)).message).toContain("cannot be used");
 });
 
 test("within the skew of clocks a token still counts", async () => {

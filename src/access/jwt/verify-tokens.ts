@@ -174,7 +174,9 @@ function refusalOf(error: unknown): unknown {
   if (error instanceof errors.JOSEAlgNotAllowed)
     return refused("its algorithm is not one of api_keys.jwt[].algorithms");
   if (error instanceof errors.JWSSignatureVerificationFailed) return refused("its signature is wrong");
-  return error instanceof errors.JOSEError ? refused("it is malformed") : error;
+  if (error instanceof errors.JOSEError) return refused("it is malformed");
+  // The library and the runtime have errors of their own for keys that are too short or damaged.
+  return error instanceof GatewayError ? error : refused("the key of its issuer that it names cannot be used");
 }
 
 /** RFC 6750, section 3.1. */
