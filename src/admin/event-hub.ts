@@ -30,21 +30,23 @@ const INTERVAL_MS = 500;
 const HEARTBEAT_MS = 15_000;
 /** Time after which a browser reconnects. */
 const RETRY_MS = 2_000;
-/** Changes of backends that are sent together; of more of them only the number is. */
+/** Changes of backends and budgets that are sent together; of more of them only the number is. */
 const MAX_CHANGES = 256;
 
 const encoder = new TextEncoder();
 const GREETING = encoder.encode(`retry: ${RETRY_MS}\n: events of Signalbox\n\n`);
 
-type BackendEvent = "health" | "circuit";
+type ChangeEvent = "health" | "circuit" | "budget";
+
+const NONE_LEFT: Readonly<Record<ChangeEvent, number>> = { health: 0, circuit: 0, budget: 0 };
 
 // Long because these functions share what is gathered and who listens.
 export function createEventHub(parts: EventHubParts) {
   const { happenings, stories, store, clock, log, maxListeners = MAX_LISTENERS, heartbeatMs = HEARTBEAT_MS } = parts;
   const listeners = new Map<EventListener, Pick<Administrator, "isStillIn">>();
   const batch = new RequestBatch(stories);
-  let changes: { event: BackendEvent; data: object }[] = [];
-  let left: Record<BackendEvent, number> = { health: 0, circuit: 0 };
+  let changes: { event: ChangeEvent; data: object }[] = [];
+  let left = { ...NONE_LEFT };
   let versions: object[] = [];
   let lastId = 0;
   let flushedMs = Number.NEGATIVE_INFINITY;
@@ -68,12 +70,12 @@ export function createEventHub(parts: EventHubParts) {
     let text = "";
     for (const version of versions) text += toText("config", version);
     for (const { event, data } of changes) text += toText(event, data);
-    for (const event of ["health", "circuit"] as const) {
+    for (const event of ["health", "circuit", "budget"] as const) {
       if (left[event] > 0) text += toText(event, { at: at(), omitted: left[event] });
     }
     if (!batch.isEmpty) text += toText("request", { at: at(), ...batch.take(nowMs - flushedMs) });
     flushedMs = nowMs;
-    [changes, versions, left] = [[], [], { health: 0, circuit: 0 }];
+    [changes, versions, left] = [[], [], { ...NONE_LEFT }];
     if (text !== "") send(encoder.encode(text));
   }
 
@@ -90,7 +92,7 @@ export function createEventHub(parts: EventHubParts) {
     for (const [listener, administrator] of [...listeners]) if (!administrator.isStillIn()) listener.end();
   }
 
-  function changed(event: BackendEvent, change: object): void {
+  function changed(event: ChangeEvent, change: object): void {
     if (changes.length < MAX_CHANGES) changes.push({ event, data: { at: at(), ...change } });
     else left[event]++;
     flushSoon();
@@ -106,6 +108,9 @@ export function createEventHub(parts: EventHubParts) {
     },
     circuitChanged({ backend, from, to }) {
       changed("circuit", { backend, from, to });
+    },
+    budgetCrossed({ subject, ...change }) {
+      changed("budget", { ...change, subject: subject === "" ? null : subject });
     },
     accessChanged: checkAccess,
     closing() {
@@ -138,7 +143,7 @@ export function createEventHub(parts: EventHubParts) {
     clearTimeout(timer);
     timer = undefined;
     batch.clear();
-    [changes, versions, left] = [[], [], { health: 0, circuit: 0 }];
+    [changes, versions, left] = [[], [], { ...NONE_LEFT }];
   }
 
   return {

@@ -45,6 +45,18 @@ export const AdminEvent = component(
     described(
       shape({
         at: time,
+        budget: text,
+        subject: orNull(text),
+        share: number,
+        amount: text,
+        spent: number,
+        limit: number,
+      }),
+      "budget: a budget is spent to this share of its limit; told once in each window.",
+    ),
+    described(
+      shape({
+        at: time,
         version: count,
         previous_version: count,
         sections: list(text),
@@ -53,6 +65,6 @@ export const AdminEvent = component(
       "config: another configuration is in force.",
     ),
     described(shape({ at: time }), "heartbeat: every 15 seconds, so that a reader notices a connection that is dead."),
-    described(omitted, "health, circuit: too many at once; ask GET /admin/backends."),
+    described(omitted, "health, circuit, budget: too many at once; ask GET /admin/backends or GET /admin/budgets."),
   ),
 );

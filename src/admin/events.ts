@@ -21,7 +21,7 @@ export function eventRoutes(parts: EventsParts): DescribedEndpoint[] {
       id: "followEvents",
       summary: "What happens, as it happens",
       description:
-        "Server-sent events, named request, health, circuit, config and heartbeat: twice a second at most. Nothing is sent again: whoever comes anew asks the other endpoints first. Readers that fall behind are dropped, and the stream ends with the sign-in.",
+        "Server-sent events, named request, health, circuit, budget, config and heartbeat: twice a second at most. Nothing is sent again: a new reader asks the other endpoints first. Readers that fall behind are dropped, and the stream ends with the sign-in.",
       answers: [{ status: 200, description: "The events, until the reader leaves.", events: AdminEvent }],
       errors: [503],
       handle({ request, headers, administrator }) {

@@ -32,8 +32,19 @@ const modelMetadata = shape(
     knowledge_cutoff: described(text, "Year and month."),
     relative_speed: { type: "integer", minimum: 1, maximum: 5, description: "1 is slowest." },
     pricing: described(
-      shape({}, { input_tokens: number, output_tokens: number, cache_read_tokens: number, cache_write_tokens: number }),
-      "Per 1,000 tokens.",
+      shape(
+        {},
+        {
+          input_tokens: number,
+          output_tokens: number,
+          cache_read_tokens: number,
+          cache_write_tokens: number,
+          reasoning_tokens: number,
+          image: number,
+          audio_minute: number,
+        },
+      ),
+      "Tokens per 1,000, pictures by the piece, sound by the minute.",
     ),
     limits: shape({}, { context_window: integer, max_output: integer }),
   },

@@ -52,6 +52,16 @@ export function drawsPictures(operation: Operation): boolean {
   return FORMATS.get(operation) === "images";
 }
 
+/** True if the answer is text, which a model writes token by token. */
+export function writesText(operation: Operation): boolean {
+  return !FORMATS.has(operation);
+}
+
+/** True if no vendor bills it. */
+export function isFree(operation: Operation): boolean {
+  return operation === "count-tokens";
+}
+
 /** The format whose headers and errors an operation has, though it may have no format of its own. */
 export function conventionsOf(operation: Operation): ProtocolName | undefined {
   return operation === "count-tokens" ? "messages" : formatOf(operation);

@@ -16,6 +16,10 @@ export interface Usage {
   };
   /** Web searches that the backend or the gateway made. */
   webSearches?: number;
+  /** Pictures that were made. */
+  images?: number;
+  /** Sound that was heard, in seconds, where a vendor counts no tokens of it. */
+  audioSeconds?: number;
 }
 
 /** Prompt tokens that were neither read from nor written to a cache; never below 0. */

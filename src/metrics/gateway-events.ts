@@ -30,6 +30,7 @@ export function countGatewayEvents(registry: MetricsRegistry) {
   for (const scope of ["client", "key", "global", "backend"]) registry.counter(rateLimitRefusals, scope);
   return {
     rateLimited: (scope: string) => void registry.counter(rateLimitRefusals, scope).value++,
+    budgetRefused: (rule: string) => void registry.counter(INSTRUMENTS.budgetRefusals, rule).value++,
     /** A request was refused before a backend was asked; `code` is of the catalogue of errors. */
     refused: (status: number, code: string) =>
       void registry.counter(INSTRUMENTS.refusals, String(status), code).value++,

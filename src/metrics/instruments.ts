@@ -88,6 +88,12 @@ export const INSTRUMENTS = {
     "signalbox_rate_limit_refusals_total{scope}",
     "Refusals by whose limit spoke: client, key, global or backend.",
   ),
+  budgetRefusals: counter("signalbox_budget_refusals_total{budget}", "Requests that a budget has refused."),
+  budgetSpent: gauge(
+    "signalbox_budget_spent{budget,amount}",
+    "What is spent in the window that goes on: cost, tokens, input_tokens, output_tokens or requests. Of a rule with per, what is spent by the one that has spent most of its limit.",
+  ),
+  budgetLimit: gauge("signalbox_budget_limit{budget,amount}", "What may be spent in a window."),
   translationDrops: counter(
     "signalbox_translation_drops_total{feature}",
     "Requests that lost a feature in translation, in the request or the answer; docs/compatibility.md and docs/api.md explain the features.",

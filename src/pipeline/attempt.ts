@@ -2,6 +2,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
+import type { Usage } from "../generation/usage.ts";
 import type { Claim } from "../kv-index/claim-trust.ts";
 import type { Circuits } from "../routing/circuits.ts";
 import type { Admitted } from "../routing/router.ts";
@@ -16,6 +17,7 @@ import type { Bridge, ModelRequest } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
 import { PREFIX_HEADER, type PromptPrefixes } from "./prefixes.ts";
 import { sendSideBySide } from "./side-by-side.ts";
+import type { Held, Spending } from "./spending.ts";
 
 /** `entry` is the backend of the last attempt. */
 export type ForwardResult = { entry: BackendEntry } & (
@@ -39,6 +41,8 @@ export interface AttemptParts {
   bridge: Bridge;
   /** Undefined: prompts that begin alike are not looked for. */
   prefixes?: PromptPrefixes | undefined;
+  /** Undefined: there are no budgets. */
+  spending?: Spending | undefined;
   /** Counts the attempt. */
   attempted: RequestReporter["attempted"];
   now(): number;
@@ -54,22 +58,36 @@ function tellFailure(step: AttemptStep, failure: UpstreamFailure, backend: Backe
   if (failure.retryAfterMs !== undefined) step.retryAfterMs = failure.retryAfterMs;
 }
 
-/** Sends a request to the backend that was chosen. Throws GatewayError for what its format cannot say. */
+/**
+ * Sends a request to the backend that was chosen. Throws a GatewayError for what its format cannot say, and a BudgetError where
+ * it may not be paid for.
+ */
 export async function attempt(
   parts: AttemptParts,
   context: RequestContext,
   request: ModelRequest,
-  { entry, permit, told, scoreMeans, decidedBy, inPanic }: Admitted,
+  admitted: Admitted,
   timeouts: ExchangeTimeouts,
 ): Promise<ForwardResult> {
-  const { watch, circuits, sender, bridge, prefixes, attempted, now } = parts;
+  const { watch, circuits, sender, bridge, prefixes, spending, attempted, now } = parts;
+  const { entry, permit, told, scoreMeans, decidedBy, inPanic } = admitted;
   const { record, clientHeaders, trace, client, settings, spans } = context;
   const { model, stream, choices } = request;
   const { name } = entry.backend;
+  let held: Held | undefined;
+  if (spending !== undefined) {
+    try {
+      const reserving = spending.reserve(context, request, entry);
+      held = reserving instanceof Promise ? await reserving : reserving;
+    } catch (error) {
+      permit.settle("neutral");
+      throw error;
+    }
+  }
   const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
   const step = record.attempt(name, model, strategy, told, scoreMeans);
   if (inPanic) step.inPanic = true;
-  const usageBefore = record.usage;
+  let usage: Usage | undefined;
   let claim: Claim | undefined;
   const startedAtMs = now();
   const span = spans?.attempt(entry.backend, model, startedAtMs);
@@ -80,7 +98,9 @@ export async function attempt(
     const durationMs = now() - startedAtMs;
     record.ended(durationMs);
     attempted(name, failure, durationMs, firstTokenMs);
-    prefixes?.ended(entry.backend, failure, claim, record.usage === usageBefore ? undefined : record.usage);
+    if (usage !== undefined) record.usage = usage;
+    held?.settle({ failure, usage, seen: held.seen });
+    prefixes?.ended(entry.backend, failure, claim, usage);
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;
     if (failure !== undefined) tellFailure(step, failure, entry.backend);
@@ -112,9 +132,10 @@ export async function attempt(
     }
     prefixes?.began(request, entry.backend);
     const { headers } = outcome;
+    held?.writeHeaders(headers);
     if (outcome.kind === "plain") {
-      const { body, contentType, itemIds, usage } = outcome;
-      if (usage !== undefined) record.usage = usage;
+      const { body, contentType, itemIds } = outcome;
+      usage = outcome.usage;
       over(undefined);
       return { kind: "plain", entry, body, contentType, headers, itemIds };
     }
@@ -123,18 +144,19 @@ export async function attempt(
     step.status = 200;
     const { stream: opened, exchange, reader, contentType } = outcome;
     function finished(failure: UpstreamFailure | undefined): void {
-      const { usage } = reader;
-      if (usage !== undefined) record.usage = usage;
+      usage = reader.usage;
       over(failure, firstByteMs);
       if (failure === undefined) return;
       countFailure(entry, failure);
       if (failure.kind === "reset") watch.suspect(name);
     }
-    return { kind: "stream", entry, headers, contentType, live: { stream: opened, exchange, reader, finished } };
+    const live: LiveStream = { stream: opened, exchange, reader, seen: held?.seen, finished };
+    return { kind: "stream", entry, headers, contentType, live };
   } catch (error) {
     step.durationMs = now() - startedAtMs;
     step.failure = NOT_SENT;
     permit.settle("neutral");
+    held?.settle(undefined);
     span?.ended(step, undefined, record);
     throw error;
   }

@@ -1,5 +1,6 @@
 // Walks the chain of models: when the backends of one model cannot answer, the next model does.
 
+import { BudgetError } from "../budgets/refusal.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { spellingsOfModel } from "../names.ts";
@@ -28,6 +29,8 @@ const NO_MODELS: readonly string[] = [];
 /** A model's name is the client's text. */
 const MAX_NAME_LENGTH = 256;
 const MAX_RETRY_AFTER_SECONDS = 86_400;
+/** The reason of a model that stands in because a budget is spent. */
+const OVER_BUDGET = "budget";
 const NO_REASONS: readonly FailureReason[] = [];
 
 export function createFallbackChains(forwarder: Forwarder) {
@@ -40,69 +43,103 @@ export function createFallbackChains(forwarder: Forwarder) {
     return (fallback_chains[name] as string[]).slice(0, fallback_policy.max_fallback_attempts);
   }
 
+  /**
+   * The first answer along the chain. A client's own error is answered at once. Throws all_fallbacks_exhausted when a
+   * chain exists and none of its models could answer.
+   */
+  async function walk(context: RequestContext, request: ModelRequest): Promise<FallbackResult> {
+    const chain = chainOf(context, request.model);
+    if (chain.length === 0) {
+      const result = (await forwarder.forward(context, request)) as FallbackResult;
+      if (result.kind === "failed") addRule(context, whyNoChain(context, request.model));
+      result.model = request.model;
+      result.reasons = NO_REASONS;
+      return result;
+    }
+    const { fallback_policy } = context.settings.fallback;
+    const reasons: FailureReason[] = [];
+    let retryAfterMs = Number.POSITIVE_INFINITY;
+    const models = [request.model, ...chain];
+    for (const [index, model] of models.entries()) {
+      const isOriginal = model === request.model;
+      const hasNext = index < models.length - 1 && fallback_policy.trigger_conditions.circuit_breaker_open;
+      if (!isOriginal) context.record.standIn(model);
+      const attempt = isOriginal
+        ? request
+        : {
+            ...request,
+            model,
+            body: request.body.with({ model }),
+            patience: request.patience * fallback_policy.fallback_timeout_multiplier,
+          };
+      let reason: string | undefined;
+      try {
+        const result = await forwarder.forward(context, attempt, hasNext);
+        if (result.kind !== "failed") return { ...result, model, reasons };
+        const { failure } = result;
+        const toldMs = result.retryAfterMs ?? (failure.kind === "status" ? failure.retryAfterMs : undefined);
+        retryAfterMs = Math.min(retryAfterMs, toldMs ?? retryAfterMs);
+        reason = triggerOf(result.failure, fallback_policy.trigger_conditions);
+        // What a stand-in refuses may be its own limit, not the client's mistake.
+        if (reason === undefined && !isOriginal && result.failure.kind === "status") {
+          reason = `error_code_${result.failure.status}`;
+        }
+        if (reason === undefined) {
+          addRule(context, `${failureLabel(failure)} is none of fallback.fallback_policy.trigger_conditions`);
+          return { ...result, model, reasons };
+        }
+      } catch (error) {
+        if (error instanceof BudgetError && isOriginal) throw error;
+        reason = error instanceof BudgetError ? OVER_BUDGET : refusalOf(error, fallback_policy.trigger_conditions);
+        // What a stand-in or its format cannot do is no mistake of the client.
+        if (!isOriginal && error instanceof GatewayError && error.status === 400) reason ??= refusedFor(error);
+        if (reason === undefined) throw error;
+        retryAfterMs = Math.min(retryAfterMs, refusedForMs(error));
+      }
+      reasons.push({ model, reason });
+      const { record } = context;
+      record.lastRule = undefined; // the next model has tries of its own
+      record.fallbackReason ??= reason;
+      const to = models[index + 1];
+      if (to !== undefined) record.add({ kind: "fallback", from: model, to, reason });
+    }
+    context.record.lastRule = "every model of the fallback chain was asked";
+    throw exhausted(request.model, chain, reasons, retryAfterMs);
+  }
+
+  /** The answer of the model that a budget names for the time when it is spent. */
+  async function standInFor(
+    context: RequestContext,
+    request: ModelRequest,
+    refused: BudgetError,
+    model: string,
+  ): Promise<FallbackResult> {
+    const { record } = context;
+    record.standIn(model);
+    record.fallbackReason = OVER_BUDGET;
+    record.add({ kind: "fallback", from: request.model, to: model, reason: OVER_BUDGET });
+    const reasons = [{ model: request.model, reason: OVER_BUDGET }];
+    try {
+      const result = await forwarder.forward(context, { ...request, model, body: request.body.with({ model }) });
+      const cannot = result.kind === "failed" && result.failure.kind === "status" && result.failure.status === 400;
+      if (!cannot) return { ...result, model, reasons };
+    } catch (error) {
+      if (!(error instanceof GatewayError) || (error.status !== 400 && error.status !== 429)) throw error;
+    }
+    // What it cannot do is no mistake of the client, and its own budget may be spent as well.
+    throw refused;
+  }
+
   return {
     chainOf,
-    /**
-     * The first answer along the chain. A client's own error is answered at once. Throws all_fallbacks_exhausted when a
-     * chain exists and none of its models could answer.
-     */
+    /** The same of the model that a budget names, where the one for the model that was asked is spent. Throws a BudgetError. */
     async forward(context: RequestContext, request: ModelRequest): Promise<FallbackResult> {
-      const chain = chainOf(context, request.model);
-      if (chain.length === 0) {
-        const result = (await forwarder.forward(context, request)) as FallbackResult;
-        if (result.kind === "failed") addRule(context, whyNoChain(context, request.model));
-        result.model = request.model;
-        result.reasons = NO_REASONS;
-        return result;
+      try {
+        return await walk(context, request);
+      } catch (error) {
+        if (!(error instanceof BudgetError) || error.refusal.useModel === undefined) throw error;
+        return await standInFor(context, request, error, error.refusal.useModel);
       }
-      const { fallback_policy } = context.settings.fallback;
-      const reasons: FailureReason[] = [];
-      let retryAfterMs = Number.POSITIVE_INFINITY;
-      const models = [request.model, ...chain];
-      for (const [index, model] of models.entries()) {
-        const isOriginal = model === request.model;
-        const hasNext = index < models.length - 1 && fallback_policy.trigger_conditions.circuit_breaker_open;
-        if (!isOriginal) context.record.standIn(model);
-        const attempt = isOriginal
-          ? request
-          : {
-              ...request,
-              model,
-              body: request.body.with({ model }),
-              patience: request.patience * fallback_policy.fallback_timeout_multiplier,
-            };
-        let reason: string | undefined;
-        try {
-          const result = await forwarder.forward(context, attempt, hasNext);
-          if (result.kind !== "failed") return { ...result, model, reasons };
-          const { failure } = result;
-          const toldMs = result.retryAfterMs ?? (failure.kind === "status" ? failure.retryAfterMs : undefined);
-          retryAfterMs = Math.min(retryAfterMs, toldMs ?? retryAfterMs);
-          reason = triggerOf(result.failure, fallback_policy.trigger_conditions);
-          // What a stand-in refuses may be its own limit, not the client's mistake.
-          if (reason === undefined && !isOriginal && result.failure.kind === "status") {
-            reason = `error_code_${result.failure.status}`;
-          }
-          if (reason === undefined) {
-            addRule(context, `${failureLabel(failure)} is none of fallback.fallback_policy.trigger_conditions`);
-            return { ...result, model, reasons };
-          }
-        } catch (error) {
-          reason = refusalOf(error, fallback_policy.trigger_conditions);
-          // What a stand-in or its format cannot do is no mistake of the client.
-          if (!isOriginal && error instanceof GatewayError && error.status === 400) reason ??= refusedFor(error);
-          if (reason === undefined) throw error;
-          retryAfterMs = Math.min(retryAfterMs, refusedForMs(error));
-        }
-        reasons.push({ model, reason });
-        const { record } = context;
-        record.lastRule = undefined; // the next model has tries of its own
-        record.fallbackReason ??= reason;
-        const to = models[index + 1];
-        if (to !== undefined) record.add({ kind: "fallback", from: model, to, reason });
-      }
-      context.record.lastRule = "every model of the fallback chain was asked";
-      throw exhausted(request.model, chain, reasons, retryAfterMs);
     },
   };
 }

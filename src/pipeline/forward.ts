@@ -3,6 +3,7 @@
 import type { BackendEntry } from "../backends/board.ts";
 import { statusText } from "../backends/control-request.ts";
 import { drawsPictures } from "../backends/kinds.ts";
+import { BudgetError } from "../budgets/refusal.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -69,7 +70,19 @@ export function createForwarder(parts: ForwarderParts) {
           admitted = await candidates.chooseAmongFailing(context, request, tried ?? request.avoid, requestDeadlineMs);
         }
         if (admitted === undefined) throw candidates.refusal(context, request);
-        const result: ForwardResult = await attempt(parts, context, request, admitted, timeouts);
+        let result: ForwardResult;
+        try {
+          result = await attempt(parts, context, request, admitted, timeouts);
+        } catch (error) {
+          // What this backend may cost is spent: another one may be paid by another budget.
+          if (!(error instanceof BudgetError) || !error.refusal.namesBackend) throw error;
+          const { name } = admitted.entry.backend;
+          tried = (tried ?? new Set(request.avoid)).add(name);
+          request = { ...request, refusedBy: new Set(request.refusedBy).add(name) };
+          admitted = await candidates.choose(context, request, tried);
+          if (admitted === undefined) throw error;
+          continue;
+        }
         if (result.kind !== "failed") return result;
 
         const { entry, failure } = result;

@@ -6,6 +6,7 @@ import type { AnswerLosses } from "../generation/answer-losses.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
+import type { Quota } from "../generation/quota.ts";
 import type { EffortHabits } from "../generation/reasoning-effort.ts";
 import type { Effort, GenerationRequest } from "../generation/request.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
@@ -53,6 +54,8 @@ export interface ClientProtocol {
    * in a header of their own.
    */
   ownErrors?: { idHeader: string; frameType: string };
+  /** The headers that tell what is left to a client; left out: those of OpenAI. */
+  quotaHeaders?(quota: Quota, nowMs: number): Record<string, string>;
   /** What a request brings or names besides text, as it is written; a quick look, because most are text alone. */
   attachments?(body: JsonObject): readonly Attachment[];
   /** What takes the place of the part that names a file; throws a 400 that names the field for a type that has none. */
@@ -64,8 +67,8 @@ export interface ClientProtocol {
   losses: AnswerLosses;
 }
 
-/** The errors for clients of a format. */
-export type ClientWords = Pick<ClientProtocol, "errorBody" | "errorEvent" | "ownErrors">;
+/** What clients of a format are told besides answers. */
+export type ClientWords = Pick<ClientProtocol, "errorBody" | "errorEvent" | "ownErrors" | "quotaHeaders">;
 
 /** An error in words that every client format can say. */
 export interface ClientError {
@@ -77,6 +80,8 @@ export interface ClientError {
   /** The request field at fault. */
   param?: string;
   details?: JsonObject;
+  /** The gateway itself refuses, not a backend. */
+  isOwn?: boolean;
   requestId: string;
 }
 

@@ -2,6 +2,7 @@
 // of come first, and stop last. A worker has replicas of what its primary owns in the same places.
 
 import { createTokensPart } from "../access/jwt/tokens-part.ts";
+import { createBudgetsPart } from "../budgets/budgets-part.ts";
 import { type Part, remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
@@ -22,9 +23,10 @@ export function compose(around: Surroundings) {
   const { snapshot, home, clock, log, wayToBackends, fleet, telemetry, owner } = around;
   const { server } = snapshot.settings;
   const state = createProcessState(wayToBackends.transport, clock.now, log);
-  const { redisUnanswered } = around.happened;
+  const { identify, happened } = around;
+  const { redisUnanswered } = happened;
   const ofRedis = { clock, deadlines: state.deadlines, log, redisUnanswered };
-  const limits = createLimiterPart(snapshot, { ...ofRedis, identify: around.identify, elsewhere: owner?.limiter });
+  const limits = createLimiterPart(snapshot, { ...ofRedis, identify, elsewhere: owner?.limiter });
   const cache = createCachePart(snapshot, {
     ...ofRedis,
     elsewhere: owner?.answers,
@@ -32,11 +34,10 @@ export function compose(around: Surroundings) {
     waitedMs: limits.server.waitedMs,
   });
   const strategy = createStrategyPart(snapshot);
-  const files = createFilesPart(snapshot, {
-    dataPath: (path) => resolveDataPath(path, { dataDir: server.data_dir, baseDir: snapshot.baseDir, home }),
-    clock,
-    log,
-  });
+  const dataPath = (path: string) =>
+    resolveDataPath(path, { dataDir: server.data_dir, baseDir: snapshot.baseDir, home });
+  const budgets = createBudgetsPart(snapshot, { clock, log, identify, dataPath, happened, elsewhere: owner?.budgets });
+  const files = createFilesPart(snapshot, { dataPath, clock, log });
   const kvIndex = createKvIndexPart(snapshot, {
     fleet,
     transport: wayToBackends.transport,
@@ -51,12 +52,11 @@ export function compose(around: Surroundings) {
     buildDataPlane(
       around,
       {
-        state,
+        ...{ state, files, kvIndex },
         limiter: limits.limiter,
+        budgets: budgets.inUse,
         cache: cache.inUse,
         strategy: strategy.now,
-        files,
-        kvIndex,
         tokens: tokens.verifier,
       },
       version,
@@ -69,6 +69,7 @@ export function compose(around: Surroundings) {
     wayToBackends,
     around.backends,
     limits,
+    budgets,
     cache,
     strategy,
     files,
@@ -84,6 +85,7 @@ export function compose(around: Surroundings) {
   return {
     state,
     limits,
+    budgets,
     cache,
     files,
     kvIndex,

@@ -10,7 +10,9 @@ import { errorsAt } from "../api/messages.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import { hasNative } from "../backends/board.ts";
 import { mayHoldFiles } from "../backends/kinds.ts";
+import type { Budgets } from "../budgets/budgets.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import { currencyOf } from "../config/sections/currency.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { DASHBOARD_PATHS } from "../dashboard/paths.ts";
 import type { FilesInUse } from "../files/file-store.ts";
@@ -19,6 +21,7 @@ import { lazily } from "../lib/lazily.ts";
 import { createExternalFetch } from "../media/fetch-external.ts";
 import { openHosts } from "../media/links.ts";
 import { createListEnricher, createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
+import { pricesIn } from "../models/prices.ts";
 import { openApiRoute } from "../openapi/route.ts";
 import { type BridgeParts, createBridge } from "../pipeline/bridge.ts";
 import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
@@ -30,6 +33,7 @@ import { createMediaFit } from "../pipeline/media-fit.ts";
 import { type ModelRequest, withAlias } from "../pipeline/model-request.ts";
 import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
 import { withWebSearch } from "../pipeline/search.ts";
+import { createSpending } from "../pipeline/spending.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -46,6 +50,7 @@ import type { Surroundings } from "./surroundings.ts";
 interface DataPlaneParts {
   state: ProcessState;
   limiter: Limiter;
+  budgets: Budgets;
   /** Undefined while the cache is off. */
   cache: CacheInUse | undefined;
   strategy: SelectionStrategy;
@@ -114,7 +119,19 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
   });
   const metadataOf: BridgeParts["metadataOf"] = (backend, model) => metadata.of(model, backend.name);
   const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
+  const { budgets } = parts;
   const forwarder = createForwarder({
+    spending: budgets.isOn
+      ? createSpending({
+          budgets,
+          averages: state.averages,
+          priceOf: pricesIn(metadata),
+          metadataOf: metadata.of,
+          currency: currencyOf(settings),
+          wallTime: clock.wallTime,
+          log,
+        })
+      : undefined,
     media: createMediaFit({
       refusedMedia,
       metadataOf,

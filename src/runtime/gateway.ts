@@ -111,7 +111,10 @@ export function createGateway({
     kvIndex: () => composed.kvIndex.inUse(),
     agentSessions: () => agentSessionsOf(snapshot, home),
     newId: () => crypto.randomUUID(),
-    storageProblems: () => [...(store.storageProblem ? [store.storageProblem] : []), ...telemetry.storageProblems()],
+    storageProblems: () =>
+      [store.storageProblem, ...telemetry.storageProblems(), composed.budgets.ledger().problem].filter(
+        (problem) => problem !== undefined,
+      ),
     promptFiles: promptsOf(store, home),
     backendStates: () => fleet.states(),
     resetCircuit: (name) => fleet.circuits.reset(name),
@@ -132,7 +135,7 @@ export function createGateway({
     responses,
     cacheSeed,
     reporter: telemetry.reporter,
-    happened: events,
+    happened: { ...events, budgetCrossed: (change) => telemetry.happenings.budgetCrossed(change) },
     metrics: metricsRoutes(adminParts),
     adminTable: lazily(async () => {
       const { adminRoutes } = await import("../admin/routes.ts");
@@ -148,6 +151,7 @@ export function createGateway({
     workers,
     files: composed.files.usage,
     kvIndex: composed.kvIndex.inUse,
+    ledger: composed.budgets.ledger,
     configVersion: () => store.current.version,
     configReloadOk: () => reloader.status().lastFailure === undefined,
   });
@@ -184,6 +188,7 @@ export function createGateway({
       books: telemetry.books,
       stories: telemetry.stories,
       limiter: composed.limits.own,
+      budgets: () => composed.budgets.inUse,
       answers: composed.cache.own,
       kvIndex: composed.kvIndex,
       fileStored: composed.files.start,

@@ -1,6 +1,8 @@
 // Metrics of backends and of the gateway itself that are read from their owners with a scrape: they cost a request
 // nothing.
 
+import { addBudgetGauges } from "../budgets/gauges.ts";
+import type { Ledger } from "../budgets/ledger.ts";
 import type { FileUsage } from "../files/file-store.ts";
 import { addBackendGauges } from "../fleet/gauges.ts";
 import { addKvIndexGauges } from "../kv-index/gauges.ts";
@@ -24,6 +26,7 @@ export interface GaugeSources {
   otlp: { isUp(signal: "traces" | "metrics"): boolean | undefined };
   /** Undefined while the index is off. */
   kvIndex(): KvIndexInUse | undefined;
+  ledger(): Ledger;
   configVersion(): number;
   /** False while the configuration file is broken. */
   configReloadOk(): boolean;
@@ -49,6 +52,7 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
   if (sources.workers !== undefined) addWorkerGauges(registry, sources.workers);
   addKvIndexGauges(registry, sources.kvIndex);
   addCacheGauges(registry, sources.cache);
+  addBudgetGauges(registry, sources.ledger);
 
   function single(instrument: Parameters<MetricsRegistry["read"]>[0], value: () => number): void {
     registry.read(instrument, () => [{ labels: [], value: value() }]);

@@ -9,6 +9,7 @@ import { createSignatureMemory } from "../pipeline/bridge.ts";
 import { Deduplicator } from "../pipeline/deduplicate.ts";
 import type { SharedCall } from "../pipeline/generate.ts";
 import { createRefusedMedia } from "../pipeline/media-fit.ts";
+import { createAnswerAverages } from "../pipeline/spending.ts";
 import { createBodyDrain } from "../server/drain-body.ts";
 import { createBodyReader } from "../server/read-body.ts";
 import { createSender } from "../upstream/send.ts";
@@ -25,6 +26,7 @@ export function createProcessState(transport: Transport, now: () => number, log:
     signatures: createSignatureMemory(now),
     refusedMedia: createRefusedMedia(now),
     deduplicator: new Deduplicator<SharedCall>(now),
+    averages: createAnswerAverages(),
     newOwnId: createOwnIds(Math.random),
     untrustedProxy: warnOfUntrustedProxy(log),
   };

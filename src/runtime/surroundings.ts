@@ -1,6 +1,9 @@
 // What stands around the parts that answer requests: in a gateway its own, in a worker replicas of what the primary owns.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { Budgets } from "../budgets/budgets.ts";
+import type { BudgetEvents } from "../budgets/budgets-part.ts";
+import type { Rules } from "../budgets/rules.ts";
 import type { Part } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { ServingFleet } from "../fleet/fleet.ts";
@@ -38,7 +41,7 @@ export interface Surroundings {
     rateLimited(scope: string): void;
     fileUploaded(result: UploadResult): void;
     redisUnanswered(use: string): void;
-  };
+  } & BudgetEvents;
   responses: ResponseStore;
   metrics: readonly DescribedEndpoint[];
   /** Made once, whatever the settings become, and when it is first asked for: few gateways are asked at all. */
@@ -47,8 +50,10 @@ export interface Surroundings {
   kvPeers?: { teller: KvTeller; follows: boolean } | undefined;
   /** Under which other processes name the answers that this one has in memory. */
   cacheSeed?: number | undefined;
-  /** The process that has the buckets of the limits and the answers in memory; undefined: this one has. */
-  owner?: { limiter(settings: ConfigSnapshot["settings"]): Limiter; answers: ResponseCache } | undefined;
+  /** The process that has the buckets of the limits, the budgets and the answers in memory; undefined: this one has. */
+  owner?:
+    | { limiter(settings: ConfigSnapshot["settings"]): Limiter; budgets(rules: Rules): Budgets; answers: ResponseCache }
+    | undefined;
   /** Calls that other processes make; undefined: there are none. */
   flights?: FlightsElsewhere | undefined;
 }

@@ -2,6 +2,7 @@
 
 import type { BackendEntry } from "../backends/board.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import { currencyOf } from "../config/sections/currency.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -14,12 +15,12 @@ import { createObserver } from "../metrics/observer.ts";
 import { MetricsRegistry } from "../metrics/registry.ts";
 import { createRequestMetrics } from "../metrics/request-metrics.ts";
 import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
+import { pricesIn } from "../models/prices.ts";
 import { createOtlpPart } from "../otlp/otlp-part.ts";
 import { createBooks, createReporter } from "../pipeline/observe.ts";
 import { RequestLog, type RequestLogSettings } from "../request-log/log.ts";
 import type { CircuitChange } from "../routing/circuits.ts";
 import { StatsCollector } from "../stats/collector.ts";
-import type { ModelPrices } from "../stats/costs.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { Happenings, type HealthChange } from "../stats/happenings.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
@@ -29,7 +30,7 @@ import { addGauges, type GaugeSources } from "./gauges.ts";
 
 export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefined, clock: Clock, log: Logger) {
   const { settings, baseDir } = snapshot;
-  let metadata = metadataOf(snapshot);
+  let priceOf = pricesIn(metadataOf(snapshot));
   const dataPath = (path: string) => resolveDataPath(path, { dataDir: settings.server.data_dir, baseDir, home });
   const historySettings = ({ metrics }: Settings): HistorySettings => ({
     ...metrics.persistence,
@@ -40,9 +41,9 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
   const wallTime = () => clock.wallTime();
 
   const collector = new StatsCollector({
-    settings: settings.admin.stats,
+    settings: statsSettings(settings),
     clock,
-    priceOf: (model, backend) => pricesOf(metadata, model, backend),
+    priceOf: (model, backend) => priceOf(model, backend),
   });
   const registry = new MetricsRegistry();
   let isByKey = settings.metrics.by_key;
@@ -110,7 +111,7 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
     show(
       owners: Pick<
         GaugeSources,
-        "fleet" | "cache" | "redis" | "files" | "kvIndex" | "configVersion" | "configReloadOk" | "workers"
+        "fleet" | "cache" | "redis" | "files" | "kvIndex" | "ledger" | "configVersion" | "configReloadOk" | "workers"
       >,
     ): void {
       backends = () => owners.fleet.board.entries;
@@ -130,9 +131,9 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
       requestLog?.start();
     },
     follow(next: ConfigSnapshot): void {
-      metadata = metadataOf(next);
+      priceOf = pricesIn(metadataOf(next));
       isByKey = next.settings.metrics.by_key;
-      collector.apply(next.settings.admin.stats);
+      collector.apply(statsSettings(next.settings));
       collector.pricesChanged();
       sampler?.apply(historySettings(next.settings));
       requestLog?.apply(requestSettings(next.settings));
@@ -148,6 +149,10 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
       history?.close();
     },
   };
+}
+
+function statsSettings(settings: Settings) {
+  return { ...settings.admin.stats, currency: currencyOf(settings) };
 }
 
 interface KeepRequestsParts {
@@ -178,18 +183,6 @@ function keepRequests({ settings, clock, log, events, happenings }: KeepRequests
 
 function metadataOf({ settings, attachments }: ConfigSnapshot): ModelMetadataSource {
   return createModelMetadata({ backends: settings.backends, external: attachments.metadata });
-}
-
-function pricesOf(metadata: ModelMetadataSource, model: string, backend: string | undefined): ModelPrices | undefined {
-  const pricing = (backend === undefined ? metadata.ofAny(model, []) : metadata.of(model, backend))?.pricing;
-  return (
-    pricing && {
-      inputTokens: pricing.input_tokens ?? 0,
-      outputTokens: pricing.output_tokens ?? 0,
-      cacheReadTokens: pricing.cache_read_tokens,
-      cacheWriteTokens: pricing.cache_write_tokens,
-    }
-  );
 }
 
 function isTold(problem: string | undefined): problem is string {

@@ -29,6 +29,7 @@ export function clientError(error: GatewayError, requestId: string): ClientError
     code,
     ...(param === undefined ? {} : { param }),
     ...(details === undefined ? {} : { details }),
+    isOwn: true,
     requestId,
   };
 }

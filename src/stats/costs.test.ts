@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { addCost, CostLedger, costOf, NONE } from "./costs.ts";
+import { addCost, CostLedger, costOf, NONE, nanosOf } from "./costs.ts";
 import { OTHER } from "./counted.ts";
 import type { CostNames } from "./written-stats.ts";
 
@@ -31,6 +31,32 @@ describe("what tokens cost", () => {
     expect(costOf(usage, prices)).toBe(3);
     expect(costOf(usage, { ...prices, cacheReadTokens: 0.1, cacheWriteTokens: 2 })).toBeCloseTo(0.5 + 0.04 + 0.2 + 2);
     expect(costOf(usage, undefined)).toBe(0);
+  });
+
+  test("reasoning, pictures and sound have prices of their own", () => {
+    const prices = { inputTokens: 0, outputTokens: 1 };
+    const thought = { input: { total: 0 }, output: { total: 1000, reasoning: 400 } };
+    expect(costOf(thought, prices)).toBe(1);
+    expect(costOf(thought, { ...prices, reasoningTokens: 0.5 })).toBe(0.8);
+    const nothing = { input: { total: 0 }, output: { total: 0 } };
+    expect(costOf({ ...nothing, images: 3 }, { ...prices, image: 0.04 })).toBe(0.12);
+    expect(costOf({ ...nothing, audioSeconds: 90 }, { ...prices, audioMinute: 0.006 })).toBe(0.009);
+  });
+
+  test("money is whole billionths, never less than what a vendor bills", () => {
+    const tokens = fc.nat(5_000_000);
+    const price = fc.integer({ min: 0, max: 600_000 }).map((millionths) => millionths / 1e6);
+    fc.assert(
+      fc.property(tokens, tokens, price, price, (input, output, inputTokens, outputTokens) => {
+        const counted = { input: { total: input }, output: { total: output } };
+        const nanos = nanosOf(counted, { inputTokens, outputTokens });
+        expect(Number.isSafeInteger(nanos)).toBe(true);
+        const exact =
+          BigInt(input) * BigInt(Math.round(inputTokens * 1e9)) +
+          BigInt(output) * BigInt(Math.round(outputTokens * 1e9));
+        expect(BigInt(nanos)).toBe((exact + 999n) / 1000n);
+      }),
+    );
   });
 });
 

@@ -13,14 +13,23 @@ import {
   type WrittenCosts,
 } from "./written-stats.ts";
 
-/** Per 1,000 tokens, in the currency of the metadata. */
+/** Of tokens per 1,000, in the currency of the metadata. */
 export interface ModelPrices {
   inputTokens: number;
   outputTokens: number;
   /** Undefined: what other input costs. */
   cacheReadTokens?: number | undefined;
   cacheWriteTokens?: number | undefined;
+  /** Undefined: what other output costs. */
+  reasoningTokens?: number | undefined;
+  /** Of one picture that was made. */
+  image?: number | undefined;
+  /** Of one minute of sound that was heard. */
+  audioMinute?: number | undefined;
 }
+
+/** Money is added up in billionths of the currency: sums of fractions would drift. */
+export const NANOS = 1_000_000_000;
 
 /** Requests without a known key, user, organization or backend. */
 export const NONE = "(none)";
@@ -36,12 +45,29 @@ const MAX_ALL_ROWS = 20_000;
 
 const SUMS = costSums.keyof().options;
 
-export function costOf(usage: Usage, prices: ModelPrices | undefined): number {
+/** In billionths of the currency, rounded up. */
+export function nanosOf(usage: Usage, prices: ModelPrices | undefined): number {
   if (prices === undefined) return 0;
   const { inputTokens, outputTokens, cacheReadTokens = inputTokens, cacheWriteTokens = inputTokens } = prices;
+  const { reasoningTokens = outputTokens, image = 0, audioMinute = 0 } = prices;
   const { cacheRead = 0, cacheWrite = 0 } = usage.input;
-  const input = freshInput(usage) * inputTokens + cacheRead * cacheReadTokens + cacheWrite * cacheWriteTokens;
-  return (input + usage.output.total * outputTokens) / 1000;
+  const { total, reasoning = 0 } = usage.output;
+  const perThousand =
+    freshInput(usage) * nanos(inputTokens) +
+    cacheRead * nanos(cacheReadTokens) +
+    cacheWrite * nanos(cacheWriteTokens) +
+    Math.max(0, total - reasoning) * nanos(outputTokens) +
+    Math.min(total, reasoning) * nanos(reasoningTokens);
+  const { images = 0, audioSeconds = 0 } = usage;
+  return Math.ceil(perThousand / 1000) + images * nanos(image) + Math.ceil((audioSeconds * nanos(audioMinute)) / 60);
+}
+
+function nanos(price: number): number {
+  return Math.round(price * NANOS);
+}
+
+export function costOf(usage: Usage, prices: ModelPrices | undefined): number {
+  return nanosOf(usage, prices) / NANOS;
 }
 
 export function addCost(row: CostSums, usage: Usage, cost: number): void {

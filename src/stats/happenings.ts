@@ -10,6 +10,17 @@ export interface HealthChange {
   reason: string | undefined;
 }
 
+/** A share of a budget was crossed; amounts as people write them. */
+export interface BudgetChange {
+  budget: string;
+  /** The key, user, organization or model whose own budget it is; "" where all share one. */
+  subject: string;
+  share: number;
+  amount: string;
+  spent: number;
+  limit: number;
+}
+
 interface StateChange {
   backend: string;
   from: string;
@@ -20,6 +31,7 @@ export interface HappeningsListener {
   requestEnded(story: RequestRecord): void;
   healthChanged(change: HealthChange): void;
   circuitChanged(change: StateChange): void;
+  budgetCrossed(change: BudgetChange): void;
   /** A key or a session may have lost its access. */
   accessChanged(): void;
   /** The gateway ends: no more events will come. */
@@ -49,6 +61,10 @@ export class Happenings implements HappeningsListener {
 
   circuitChanged(change: StateChange): void {
     this.#listener?.circuitChanged(change);
+  }
+
+  budgetCrossed(change: BudgetChange): void {
+    this.#listener?.budgetCrossed(change);
   }
 
   accessChanged(): void {

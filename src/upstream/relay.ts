@@ -19,6 +19,8 @@ export interface LiveStream {
   stream: OpenStream;
   exchange: Exchange;
   reader: AnswerReader;
+  /** Counts what the backend sends. */
+  seen?: { add(events: Uint8Array): void } | undefined;
   /** Called exactly once, when this backend's part is over; undefined = the answer was complete. */
   finished(failure: UpstreamFailure | undefined): void;
 }
@@ -255,7 +257,8 @@ class Pump implements BodyReceiver {
   }
 
   #pass(received: Uint8Array): void {
-    const { reader } = this.#live;
+    const { reader, seen } = this.#live;
+    seen?.add(received);
     try {
       const events = reader.push(received);
       if (events !== undefined) {

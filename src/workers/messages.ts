@@ -1,8 +1,12 @@
 // What the primary and its workers tell each other: plain data, and which of them does what for the other.
 
 import type { HealthState } from "../backends/board.ts";
+import type { Amounts } from "../budgets/amounts.ts";
+import type { OverBudget } from "../budgets/budgets.ts";
+import type { Spender } from "../budgets/rules.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Intake } from "../generation/intake.ts";
+import type { Quota } from "../generation/quota.ts";
 import type { KvIndexImage } from "../kv-index/kv-index.ts";
 import type { KvNews } from "../kv-index/kv-teller.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -190,6 +194,14 @@ export type PrimaryDesk = {
   putBack(query: LimitQuery): void;
   /** The refusal; undefined when it is admitted. */
   takeBackend(name: string): { refusal: Decision | undefined };
+  /** Under the worker's own number for it. */
+  reserveSpending(
+    id: number,
+    spender: Spender,
+    bound: Amounts,
+  ): Promise<{ refusal?: OverBudget | undefined; quota?: Quota | undefined }>;
+  /** Of an attempt that was let in, whether the primary had answered in time or not. */
+  settleSpending(id: number, spent: Amounts): void;
   cached(asked: AskedAnswer): CachedAnswer | undefined;
   cache(asked: AskedAnswer, answer: CachedAnswer, ttlMs: number): void;
   known(owner: string, ids: readonly string[]): Promise<KnownId[]>;

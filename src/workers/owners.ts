@@ -1,6 +1,8 @@
 // What the workers ask their primary to do, done by the owners of the states; and what they report, put to the rest.
 
 import type { BackendCounters } from "../backends/backend.ts";
+import { NOTHING } from "../budgets/amounts.ts";
+import type { Budgets, Reservation } from "../budgets/budgets.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { KvIndexImage } from "../kv-index/kv-index.ts";
 import type { KvNews } from "../kv-index/kv-teller.ts";
@@ -20,6 +22,7 @@ import type { Slots } from "./slots.ts";
 export interface Owners {
   fleet: Fleet;
   limiter(): MemoryLimiter;
+  budgets(): Budgets;
   /** What no server keeps for all; undefined while the cache is off. */
   answers(): ResponseCache | undefined;
   kvIndex: { heard(news: KvNews): void; image(): KvIndexImage | undefined };
@@ -60,10 +63,12 @@ export function createPrimaryDesk(parts: DeskParts) {
   const { owners, slots, flights, ownSocket, allHaveTold, handOn, circuitsMoved, tellNews, now } = parts;
   const { fleet, responses, stories } = owners;
   const leases = new Map<number, Permit>();
+  const reservations = new Map<number, Reservation>();
   /** Requests that are under way, by their own ids. */
   const running = new Map<string, RequestRecord>();
   const inFlight = new Map<BackendCounters, number>();
   let numbers: ProcessNumbers | undefined;
+  let isGone = false;
 
   function count({ slot, ...told }: BackendNumbers): void {
     const counters = slots.countersOf(slot);
@@ -176,6 +181,18 @@ export function createPrimaryDesk(parts: DeskParts) {
       const limiter = owners.limiter();
       return { refusal: limiter.takeBackend(name) ? undefined : limiter.backendRefusal([name]) };
     },
+    async reserveSpending(id, spender, bound) {
+      const reserved = await owners.budgets().reserve(spender, bound);
+      if (reserved.refusal !== undefined) return { refusal: reserved.refusal };
+      const { reservation } = reserved;
+      if (isGone) reservation?.settle(NOTHING);
+      else if (reservation !== undefined) reservations.set(id, reservation);
+      return { quota: reservation?.quota };
+    },
+    settleSpending(id, spent) {
+      reservations.get(id)?.settle(spent);
+      reservations.delete(id);
+    },
     cached: (asked) => owners.answers()?.get(keyOf(asked), asked.model) as never,
     cache: (asked, answer, ttlMs) => void owners.answers()?.put(keyOf(asked), answer, ttlMs),
     async known(owner, ids) {
@@ -207,9 +224,12 @@ export function createPrimaryDesk(parts: DeskParts) {
     numbers: () => numbers,
     /** The worker is gone: what it had is over. */
     gone(): void {
+      isGone = true;
       for (const counters of [...inFlight.keys()]) setInFlight(counters, 0);
       for (const permit of leases.values()) permit.settle("neutral");
       leases.clear();
+      for (const reservation of reservations.values()) reservation.settle(NOTHING);
+      reservations.clear();
       flights.gone(ownSocket);
       for (const record of [...running.values()]) {
         record.failure = PROCESS_LOST;

@@ -4,6 +4,7 @@ import { createKeyIdentity } from "../access/key-identity.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
+import type { BudgetEvents } from "../budgets/budgets-part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { DASHBOARD_PATHS } from "../dashboard/paths.ts";
 import { systemClock } from "../lib/clock.ts";
@@ -16,6 +17,7 @@ import type { Channel } from "./channel.ts";
 import { createHandOn } from "./hand-on.ts";
 import { createKvNews } from "./kv-news.ts";
 import type { PrimaryDesk, Start, State } from "./messages.ts";
+import { createRemoteBudgets } from "./remote-budgets.ts";
 import { createRemoteCache } from "./remote-cache.ts";
 import { createRemoteFlights } from "./remote-flights.ts";
 import { createRemoteLimiter } from "./remote-limiter.ts";
@@ -30,6 +32,8 @@ const OPENAPI_PATH = "/openapi.json";
 const LEAST_FOR_BODIES_BYTES = 128 * 1024 * 1024;
 /** For traces that are still to be sent when the last request is over. */
 const LAST_WORDS_MS = 2_000;
+
+const NO_BUDGET_EVENTS: BudgetEvents = { budgetRefused() {}, budgetCrossed() {} };
 
 interface ReplicaParts {
   start: Start;
@@ -121,6 +125,7 @@ export function createWorker(
       rateLimited: (scope) => reports.event({ kind: "rateLimited", scope }),
       fileUploaded: (result) => reports.event({ kind: "fileUploaded", result }),
       redisUnanswered: (use) => reports.event({ kind: "redisUnanswered", use }),
+      ...NO_BUDGET_EVENTS, // the ledger is in the primary
     },
     responses: createRemoteResponses(channel, clock.now),
     metrics,
@@ -128,6 +133,7 @@ export function createWorker(
     kvPeers: { teller: news, follows: true },
     owner: {
       limiter: (settings) => createRemoteLimiter(settings, channel, clock.now),
+      budgets: createRemoteBudgets(channel),
       answers: createRemoteCache(channel, cacheSeed),
     },
     flights,

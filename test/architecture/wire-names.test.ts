@@ -12,6 +12,7 @@ const SPEAKING = [
 
 /** Files of other rooms that write or read one, with what it is. */
 const FILES: Readonly<Record<string, string>> = {
+  "budgets/refusal.ts": "the body of a refusal",
   "backup/manifest.ts": "the manifest of a backup",
   "generation/thinking-parser.ts": "settings of a model, as the configuration has them",
   "health/checker.ts": "fields of a log line",

@@ -16,6 +16,7 @@ export function nameProblems(document: Mapping): Problem[] {
       repeatedNames(document, ["backends", index, "model_configs"], "id"),
     ),
     ...repeatedNames(document, ["api_keys", "jwt"], "issuer"),
+    ...repeatedNames(document, ["budgets", "rules"], "id"),
     ...repeatedSecrets(document),
     ...repeatedKeyIds(document),
     ...unknownBackends(document),

@@ -1,6 +1,7 @@
 // Section api_keys: who may call the public API (docs/api.md).
 
 import { z } from "zod";
+import { ownBudget, tokenLimit } from "./budgets.ts";
 import { duration, text, timestamp } from "./fields.ts";
 import { requestCount } from "./rate-limiting.ts";
 import { defineSection } from "./section.ts";
@@ -23,6 +24,8 @@ export const apiKeySchema = z.strictObject({
     .default(["read", "write", "files"])
     .describe("read = list models, write = inference, files = the Files API, admin = the admin API."),
   rate_limit: requestCount().optional().describe("Requests per minute; holds also while rate_limiting is off."),
+  budget: ownBudget().optional().describe("What it may spend, as a rule of the section budgets says it."),
+  token_limit: tokenLimit().optional().describe("Tokens per minute, input and output."),
   models: z
     .array(text())
     .min(1, "name at least one model, or leave the key out")

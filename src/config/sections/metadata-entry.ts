@@ -48,9 +48,12 @@ const modelMetadataSchema = knownKeysObject({
     output_tokens: price().optional(),
     cache_read_tokens: price().optional().describe("Default: input_tokens."),
     cache_write_tokens: price().optional().describe("Default: input_tokens."),
+    reasoning_tokens: price().optional().describe("Default: output_tokens."),
+    image: price().optional().describe("Of one picture that the model makes."),
+    audio_minute: price().optional().describe("Of one minute of sound that the model hears."),
   })
     .optional()
-    .describe("Per 1,000 tokens."),
+    .describe("Tokens per 1,000."),
   limits: knownKeysObject({ context_window: tokens().optional(), max_output: tokens().optional() }).optional(),
   thinking: thinkingSchema.optional().describe("How thoughts stand in the text, where the backend does not part them."),
 });

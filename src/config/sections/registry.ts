@@ -6,6 +6,7 @@ import { acpSection } from "./acp.ts";
 import { adminSection } from "./admin.ts";
 import { apiKeysSection } from "./api-keys.ts";
 import { backendsSection } from "./backends.ts";
+import { budgetsSection } from "./budgets.ts";
 import { circuitBreakerSection } from "./circuit-breaker.ts";
 import { deduplicationSection } from "./deduplication.ts";
 import { fallbackSection } from "./fallback.ts";
@@ -53,6 +54,7 @@ const sections = {
   responses: responsesSection,
   timeouts: timeoutsSection,
   api_keys: apiKeysSection,
+  budgets: budgetsSection,
   files: filesSection,
   admin: adminSection,
   metrics: metricsSection,

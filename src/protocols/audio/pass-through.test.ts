@@ -24,11 +24,12 @@ describe("typed events", () => {
     expect(watch.usage).toEqual({ input: { total: 14 }, output: { total: 45 } });
   });
 
-  test("seconds are no tokens", () => {
+  test("seconds are no tokens, and are told for vendors with a price per minute", () => {
     const watch = watchOf();
     watch.push(event({ type: "transcript.text.done", usage: { type: "duration", seconds: 3 } }));
-    expect([watch.verdict(), watch.usage]).toEqual(["done", undefined]);
-    expect(passThrough("audio").usageOf?.({ usage: { type: "duration", seconds: 3 } })).toBeUndefined();
+    const counted = { input: { total: 0 }, output: { total: 0 }, audioSeconds: 3 };
+    expect([watch.verdict(), watch.usage]).toEqual(["done", counted]);
+    expect(passThrough("audio").usageOf?.({ usage: { type: "duration", seconds: 3 } })).toEqual(counted);
     expect(passThrough("audio").usageOf?.({ usage: { input_tokens: 1, output_tokens: 2 } })?.output.total).toBe(2);
   });
 

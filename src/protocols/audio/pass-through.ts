@@ -16,8 +16,7 @@ const MARKS: Marks = {
   end: END,
   counts: END,
   countsIn: ({ usage }, before) => (isObject(usage) ? usage : before),
-  // What is counted in seconds has no tokens.
-  decodeCounts: decodeTokenCounts,
+  decodeCounts: (counts) => decodeCounts(counts),
 };
 
 const decoder = new TextDecoder();
@@ -27,11 +26,18 @@ const CHUNK = markersOf('"choices"', "data: [DONE]");
 const DATA = markersOf("data:");
 
 export const audioPassThrough: PassThrough = {
-  usageOf: ({ usage }) => decodeTokenCounts(usage),
+  usageOf: ({ usage }) => decodeCounts(usage),
   preamble: new Set(["ping", "keepalive"]),
   asEvents: transcriptAsEvents,
   watch: (options) => new AudioWatch(options),
 };
+
+/** Tokens, or seconds: {"type": "duration", "seconds": 12} (OpenAI's TranscriptionUsageDuration). */
+function decodeCounts(usage: unknown): Usage | undefined {
+  const seconds = isObject(usage) && usage.type === "duration" ? usage.seconds : undefined;
+  if (typeof seconds !== "number" || !(seconds >= 0)) return decodeTokenCounts(usage);
+  return { input: { total: 0 }, output: { total: 0 }, audioSeconds: seconds };
+}
 
 /** Models that do not stream answer with the whole transcription (OpenAI: "whisper-1 ignores the parameter"). */
 function transcriptAsEvents(answer: Uint8Array): Uint8Array | undefined {

@@ -9,11 +9,19 @@ import { type ImageEvent, imageEvents } from "./image-event.ts";
 import { ImageStreamEdits } from "./stream-edits.ts";
 
 export const imagesPassThrough: PassThrough = {
-  usageOf: ({ usage }) => decodeTokenCounts(usage),
+  usageOf: ({ usage, data }) => withImages(decodeTokenCounts(usage), Array.isArray(data) ? data.length : 0),
   preamble: new Set(["ping", "keepalive"]),
   asEvents: (answer) => Buffer.concat([DATA, onOneLine(answer), EVENT_END]),
   watch: (options) => new ImageWatch(options),
 };
+
+/** Some vendors have a price for each picture, and count no tokens. */
+function withImages(counted: Usage | undefined, images: number): Usage | undefined {
+  if (images === 0) return counted;
+  return { ...(counted ?? NO_TOKENS), images };
+}
+
+const NO_TOKENS: Usage = { input: { total: 0 }, output: { total: 0 } };
 
 const DATA = Buffer.from("data: ");
 const EVENT_END = Buffer.from("\n\n");
@@ -66,7 +74,7 @@ class ImageWatch implements StreamWatch {
   }
 
   get usage(): Usage | undefined {
-    return decodeTokenCounts(this.#counts);
+    return withImages(decodeTokenCounts(this.#counts), Math.max(this.#came.complete, this.#came.completed));
   }
 
   push(received: Uint8Array): Uint8Array | undefined {

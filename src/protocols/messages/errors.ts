@@ -32,15 +32,16 @@ const QUOTA_CODE = "insufficient_quota";
 /** What OpenAI's format calls nearly every refusal; this one has words of its own for many of them. */
 const ANY_REFUSAL = "invalid_request_error";
 
-function errorType(status: number, type: string | undefined, code: unknown): string {
+function errorType(status: number, type: string | undefined, code: unknown, isOwn = false): string {
   if (type === ANY_REFUSAL && status < 500 && code !== QUOTA_CODE) return TYPE_OF_STATUS.get(status) ?? type;
   if (type !== undefined && STATUS_OF_TYPE.has(type)) return type;
-  if (code === QUOTA_CODE || type === QUOTA_CODE) return "billing_error";
+  // A budget of the gateway has room again at a time that it names; what a vendor's account lacks, its owner has to pay.
+  if (code === QUOTA_CODE || type === QUOTA_CODE) return isOwn ? "rate_limit_error" : "billing_error";
   return TYPE_OF_STATUS.get(status) ?? (status < 500 ? ANY_REFUSAL : "api_error");
 }
 
-export function errorBody({ status, message, type, code, details, requestId }: ClientError): JsonObject {
-  const error = { type: errorType(status, type, code), message, ...compact({ details }) };
+export function errorBody({ status, message, type, code, details, isOwn, requestId }: ClientError): JsonObject {
+  const error = { type: errorType(status, type, code, isOwn), message, ...compact({ details }) };
   return { type: "error", error, request_id: requestId };
 }
 

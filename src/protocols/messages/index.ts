@@ -9,6 +9,7 @@ import { decodeError, errorBody, errorEvent } from "./errors.ts";
 import { messagesJoin } from "./join.ts";
 import { messagesKept } from "./kept-answers.ts";
 import { messagesPassThrough } from "./pass-through.ts";
+import { quotaHeaders } from "./quota.ts";
 import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 import { decodeResponse } from "./response-decoder.ts";
@@ -26,6 +27,7 @@ export const messagesClient: ClientProtocol = {
   errorEvent,
   attachments: attachmentsOf,
   withFile,
+  quotaHeaders,
   ownErrors: { idHeader: "request-id", frameType: "error" },
   offersSearch: hasSearchTool,
   quotesSources: true,

@@ -1,0 +1,253 @@
+// One budget: what its rule lets one subject spend, what of it is spent, and what is set aside for requests under way.
+
+import { formatDuration } from "../lib/duration.ts";
+import type { Linked } from "../lib/recency-list.ts";
+import { type Amounts, add, amountOf, NOTHING } from "./amounts.ts";
+import type { OverBudget, Threshold } from "./budgets.ts";
+import type { Rule } from "./rules.ts";
+import type { SpentRow } from "./spending-store.ts";
+import type { BudgetSpan } from "./windows.ts";
+
+/** What was spent in one span of the window. */
+interface SpentSpan {
+  readonly fromMs: number;
+  readonly endsMs: number;
+  readonly spent: Amounts;
+  /** The part of it that is not in the store. */
+  readonly unsaved: Amounts;
+  isUnsaved: boolean;
+}
+
+export class Account implements Linked<Account> {
+  older: Account | undefined;
+  newer: Account | undefined;
+  readonly subject: string;
+  /** False once it made room for others: then the ledger has another one, or none. */
+  isKept = true;
+  /** False while the store could not tell what was spent before. */
+  isLoaded = false;
+  #rule: Rule;
+  /** The oldest first. */
+  #slots: SpentSpan[] = [];
+  readonly #spent: Amounts = { ...NOTHING };
+  readonly #reserved: Amounts = { ...NOTHING };
+  /** The number of thresholds that were told. */
+  #told = 0;
+  #slot: SpentSpan | undefined;
+  #span: BudgetSpan | undefined;
+  /** Before this time nothing changes by itself. */
+  #steadyUntilMs = Number.NEGATIVE_INFINITY;
+
+  constructor(rule: Rule, subject: string) {
+    this.#rule = rule;
+    this.subject = subject;
+  }
+
+  get rule(): Rule {
+    return this.#rule;
+  }
+
+  get spent(): Readonly<Amounts> {
+    return this.#spent;
+  }
+
+  get reserved(): Readonly<Amounts> {
+    return this.#reserved;
+  }
+
+  get isSaved(): boolean {
+    return !this.#slots.some((slot) => slot.isUnsaved);
+  }
+
+  /** Nothing is set aside: every reservation holds one request. */
+  get isIdle(): boolean {
+    return this.#reserved.requests === 0;
+  }
+
+  /** Takes what the store knows in place of what was known, except for what it has not been given. */
+  load(rows: readonly SpentRow[], nowMs: number): void {
+    const unsaved = this.#slots.filter((slot) => slot.isUnsaved);
+    this.#slots = rows
+      .filter(({ fromMs }) => fromMs >= this.#rule.resetAtMs)
+      .map(({ fromMs, endsMs, cost, input, output, requests }) => {
+        return newSlot(fromMs, endsMs, { cost, input, output, requests });
+      });
+    for (const own of unsaved) {
+      const slot = this.#slots.find(({ fromMs }) => fromMs === own.fromMs);
+      if (slot === undefined) this.#slots.push(own);
+      else {
+        add(slot.spent, own.unsaved);
+        add(slot.unsaved, own.unsaved);
+        slot.isUnsaved = true;
+      }
+    }
+    this.#slots.sort((a, b) => a.fromMs - b.fromMs);
+    this.isLoaded = true;
+    this.#slot = undefined;
+    this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
+    this.#sum();
+    this.advance(nowMs);
+    this.#told = this.#passed();
+  }
+
+  /** Another version of its rule holds; what was spent has to be loaded again where the window is another one. */
+  follow(rule: Rule): void {
+    const before = this.#rule;
+    this.#rule = rule;
+    this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
+    if (!Bun.deepEquals(before.window, rule.window) || before.resetAtMs !== rule.resetAtMs) this.isLoaded = false;
+    else this.#told = Math.min(this.#told, this.#passed());
+  }
+
+  /** Forgets what does not count any more. */
+  advance(nowMs: number): void {
+    if (nowMs < this.#steadyUntilMs && nowMs >= (this.#span?.fromMs ?? 0)) return;
+    const isOver = ({ endsMs, isUnsaved }: SpentSpan) => endsMs <= nowMs && !isUnsaved;
+    if (this.#slots.some(isOver)) {
+      this.#slots = this.#slots.filter((slot) => !isOver(slot));
+    }
+    this.#sum(nowMs);
+    this.#span = this.#rule.spans(nowMs);
+    this.#slot = undefined;
+    const ends = this.#slots.map(({ endsMs }) => endsMs).filter((endsMs) => endsMs > nowMs);
+    this.#steadyUntilMs = Math.min(this.#span.untilMs, ...ends);
+    this.#told = Math.min(this.#told, this.#passed());
+  }
+
+  /** Why a request that costs at most `bound` is not let in; undefined: it is. */
+  refusalOf(bound: Amounts, nowMs: number): OverBudget | undefined {
+    const { limits, isStrict, id, isRate, namesBackend, whenExceeded } = this.#rule;
+    for (const { name, most } of limits) {
+      const spent = amountOf(this.#spent, name);
+      // A request is one request: of that nothing has to be guessed.
+      const isExact = isStrict || name === "requests";
+      const asked = isExact ? amountOf(bound, name) : 0;
+      const held = isExact ? amountOf(this.#reserved, name) : 0;
+      if (isExact ? spent + held + asked <= most : spent < most) continue;
+      return {
+        rule: id,
+        subject: this.subject,
+        amount: name,
+        spent,
+        held,
+        asked,
+        limit: most,
+        freeAtMs: this.#freeAt(name, most - asked, nowMs),
+        isRate,
+        namesBackend,
+        useModel: typeof whenExceeded === "object" ? whenExceeded.use_model : undefined,
+      };
+    }
+    return undefined;
+  }
+
+  reserve(bound: Amounts): void {
+    add(this.#reserved, bound);
+  }
+
+  /** A request is over for which `bound` was set aside. Returns the thresholds that it has crossed. */
+  settle(bound: Amounts, spent: Amounts, nowMs: number): Threshold[] {
+    add(this.#reserved, bound, -1);
+    if (spent.cost === 0 && spent.input === 0 && spent.output === 0 && spent.requests === 0) return [];
+    this.advance(nowMs);
+    const slot = this.#current(nowMs);
+    add(slot.spent, spent);
+    add(slot.unsaved, spent);
+    slot.isUnsaved = true;
+    add(this.#spent, spent);
+    const passed = this.#passed();
+    const crossed = this.#rule.thresholds.slice(this.#told, passed).map((share) => this.#threshold(share));
+    this.#told = Math.max(this.#told, passed);
+    return crossed;
+  }
+
+  /** What the store has to be given. */
+  unsaved(): { row: SpentRow; saved(total: Amounts): void }[] {
+    const { id: rule, window } = this.#rule;
+    return this.#slots
+      .filter((slot) => slot.isUnsaved)
+      .map((slot) => ({
+        row: {
+          rule,
+          window: windowText(window),
+          subject: this.subject,
+          fromMs: slot.fromMs,
+          endsMs: slot.endsMs,
+          ...slot.unsaved,
+        },
+        saved: (total) => {
+          slot.isUnsaved = false;
+          Object.assign(slot.unsaved, NOTHING);
+          if (Bun.deepEquals(slot.spent, total)) return;
+          // Another process has added to it.
+          Object.assign(slot.spent, total);
+          this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
+        },
+      }));
+  }
+
+  #current(nowMs: number): SpentSpan {
+    const span = this.#span ?? this.#rule.spans(nowMs);
+    this.#slot ??= this.#slots.find(({ fromMs }) => fromMs === span.fromMs);
+    if (this.#slot === undefined) {
+      this.#slot = newSlot(span.fromMs, span.endsMs, { ...NOTHING });
+      this.#slots.push(this.#slot);
+      this.#steadyUntilMs = Math.min(this.#steadyUntilMs, span.endsMs);
+    }
+    return this.#slot;
+  }
+
+  #sum(nowMs = Number.NEGATIVE_INFINITY): void {
+    Object.assign(this.#spent, NOTHING);
+    for (const { spent, endsMs } of this.#slots) if (endsMs > nowMs) add(this.#spent, spent);
+  }
+
+  /** When so much and no more is spent, if nothing is added. */
+  #freeAt(name: Rule["limits"][number]["name"], most: number, nowMs: number): number {
+    let spent = amountOf(this.#spent, name);
+    let freeAtMs = this.#rule.spans(nowMs).untilMs;
+    for (const slot of this.#slots.toSorted((a, b) => a.endsMs - b.endsMs)) {
+      if (slot.endsMs <= nowMs) continue;
+      freeAtMs = slot.endsMs;
+      spent -= amountOf(slot.spent, name);
+      if (spent < most || (spent === most && most > 0)) break;
+    }
+    return freeAtMs;
+  }
+
+  /** The largest share of any of its limits that is spent; of a limit of 0, all of it. */
+  get share(): number {
+    let largest = 0;
+    for (const { name, most } of this.#rule.limits) {
+      largest = Math.max(largest, most === 0 ? 1 : amountOf(this.#spent, name) / most);
+    }
+    return largest;
+  }
+
+  #passed(): number {
+    const { share } = this;
+    let passed = 0;
+    for (const threshold of this.#rule.thresholds) if (share >= threshold) passed++;
+    return passed;
+  }
+
+  #threshold(share: number): Threshold {
+    const { id, limits } = this.#rule;
+    const fullest = limits.reduce((one, other) => (this.#shareOf(other) > this.#shareOf(one) ? other : one));
+    const { name, most } = fullest;
+    return { rule: id, subject: this.subject, share, amount: name, spent: amountOf(this.#spent, name), limit: most };
+  }
+
+  #shareOf({ name, most }: Rule["limits"][number]): number {
+    return most === 0 ? 1 : amountOf(this.#spent, name) / most;
+  }
+}
+
+function newSlot(fromMs: number, endsMs: number, spent: Amounts): SpentSpan {
+  return { fromMs, endsMs, spent, unsaved: { ...NOTHING }, isUnsaved: false };
+}
+
+/** As the configuration writes it. */
+export function windowText(window: Rule["window"]): string {
+  return "unit" in window ? window.unit : formatDuration(window.rollingMs);
+}

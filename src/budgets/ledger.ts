@@ -1,0 +1,294 @@
+// The budgets of this process: an account for each rule and subject, whose spending is written down a moment after it was
+// settled. Bounded: accounts that were not used for longest are forgotten, and loaded again when they are asked for.
+
+import type { Allowance, Quota } from "../generation/quota.ts";
+import type { Clock } from "../lib/clock.ts";
+import { RecencyList } from "../lib/recency-list.ts";
+import { StorageError } from "../lib/resilient-database.ts";
+import type { Logger } from "../logging/logger.ts";
+import { Account, windowText } from "./account.ts";
+import { type AmountName, type Amounts, amountOf } from "./amounts.ts";
+import type { Budgets, OverBudget, Reservation, Reserved, Threshold } from "./budgets.ts";
+import { type Rule, type Rules, rememberMatches, type Spender, subjectOf } from "./rules.ts";
+import type { SpendingStore } from "./spending-store.ts";
+
+interface LedgerParts {
+  rules: Rules;
+  store: SpendingStore;
+  clock: Clock;
+  log: Pick<Logger, "warn" | "info">;
+  told: {
+    /** A rule has refused a request. */
+    refused(rule: string): void;
+    crossed(threshold: Threshold): void;
+  };
+  maxAccounts?: number;
+}
+
+/** A process that is killed loses what was settled within this time. */
+const SAVE_AFTER_MS = 100;
+const RETRY_AFTER_MS = 1_000;
+const TEND_EVERY_MS = 600_000;
+const MAX_ACCOUNTS = 20_000;
+/** Callers on a model and a backend whose accounts are found at once. */
+const MAX_MATCHES = 20_000;
+/** Subjects of a rule that are listed. */
+const MAX_SUBJECTS = 1_000;
+
+/** The counts that clients know. */
+const QUOTA_NAMES: ReadonlyMap<AmountName, keyof Quota> = new Map([
+  ["requests", "requests"],
+  ["tokens", "tokens"],
+  ["input_tokens", "inputTokens"],
+  ["output_tokens", "outputTokens"],
+]);
+
+export type Ledger = ReturnType<typeof createLedger>;
+
+export function createLedger(parts: LedgerParts) {
+  const { store, clock, log, told, maxAccounts = MAX_ACCOUNTS } = parts;
+  const { wallTime } = clock;
+  let rules = parts.rules;
+  const accounts = new Map<string, Account>();
+  const uses = new RecencyList<Account>();
+  const unsaved = new Set<Account>();
+  const matches = rememberMatches(MAX_MATCHES, (spender) =>
+    rules
+      .matching(spender)
+      .map((rule) => ({ rule, subject: subjectOf(rule, spender), account: undefined as Account | undefined })),
+  );
+  let timer: Timer | undefined;
+  let tending: Timer | undefined;
+  let trouble: string | undefined;
+  let retryAtMs = Number.NEGATIVE_INFINITY;
+
+  function failed(error: unknown): void {
+    if (!(error instanceof StorageError)) throw error;
+    if (trouble === undefined) log.warn({ reason: error.message }, "what budgets have spent is in memory only for now");
+    trouble = error.message;
+    retryAtMs = clock.now() + RETRY_AFTER_MS;
+  }
+
+  function worked(): void {
+    if (trouble !== undefined) log.info("what budgets have spent is written down again");
+    trouble = undefined;
+  }
+
+  function load(account: Account, nowMs: number): void {
+    const { rule, subject } = account;
+    if (clock.now() < retryAtMs) return;
+    try {
+      account.load(store.of(rule.id, windowText(rule.window), subject, nowMs), nowMs);
+      worked();
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  function forget(account: Account): void {
+    accounts.delete(nameOf(account.rule, account.subject));
+    uses.remove(account);
+    unsaved.delete(account);
+    account.isKept = false;
+  }
+
+  /** What could not be written down goes last, and what is set aside for a request not at all. */
+  function makeRoom(): void {
+    save();
+    for (const mayGo of [(account: Account) => account.isSaved, () => true]) {
+      for (const account of uses) {
+        if (accounts.size < maxAccounts) return;
+        if (account.isIdle && mayGo(account)) forget(account);
+      }
+    }
+  }
+
+  function accountOf(rule: Rule, subject: string): Account {
+    const name = nameOf(rule, subject);
+    const known = accounts.get(name);
+    if (known !== undefined) return known;
+    if (accounts.size >= maxAccounts) makeRoom();
+    tending ??= setInterval(tend, TEND_EVERY_MS);
+    const account = new Account(rule, subject);
+    accounts.set(name, account);
+    uses.add(account);
+    return account;
+  }
+
+  /** The accounts of a spender, as they stand now. */
+  function accountsOf(spender: Spender, nowMs: number): Account[] {
+    return matches.of(spender).map((match) => {
+      if (match.account?.isKept !== true) match.account = accountOf(match.rule, match.subject);
+      else uses.use(match.account);
+      const { account } = match;
+      if (account.isLoaded) account.advance(nowMs);
+      else load(account, nowMs);
+      return account;
+    });
+  }
+
+  function saveSoon(): void {
+    timer ??= setTimeout(() => {
+      timer = undefined;
+      save();
+    }, SAVE_AFTER_MS);
+  }
+
+  /** False where it could not be written, and is tried again. */
+  function save(): boolean {
+    if (unsaved.size === 0) return true;
+    const changes = [...unsaved].flatMap((account) => account.unsaved());
+    try {
+      const totals = store.add(changes.map(({ row }) => row));
+      for (const [index, { saved }] of changes.entries()) saved(totals[index] as Amounts);
+      unsaved.clear();
+      worked();
+      return true;
+    } catch (error) {
+      failed(error);
+      timer ??= setTimeout(() => {
+        timer = undefined;
+        save();
+      }, RETRY_AFTER_MS);
+      return false;
+    }
+  }
+
+  function settle(account: Account, bound: Amounts, spent: Amounts, nowMs: number): void {
+    // A rule that has gone meanwhile counts no more.
+    if (!account.isKept) return;
+    for (const threshold of account.settle(bound, spent, nowMs)) told.crossed(threshold);
+    if (account.isSaved || unsaved.has(account)) return;
+    unsaved.add(account);
+    saveSoon();
+  }
+
+  function tend(): void {
+    try {
+      if (store.forgetStep(wallTime())) setImmediate(tend);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  function reservationOf(concerned: readonly Account[], bound: Amounts, nowMs: number): Reservation {
+    let isSettled = false;
+    for (const account of concerned) account.reserve(bound);
+    return {
+      quota: quotaOf(concerned, nowMs),
+      settle(spent) {
+        if (isSettled) return;
+        isSettled = true;
+        const settledMs = wallTime();
+        for (const account of concerned) settle(account, bound, spent, settledMs);
+      },
+    };
+  }
+
+  return {
+    get isOn() {
+      return rules.all.length > 0;
+    },
+    get isBoundWanted() {
+      return rules.hasStrict;
+    },
+    get countsCost() {
+      return rules.countsCost;
+    },
+    reserve(spender: Spender, bound: Amounts): Reserved {
+      const nowMs = wallTime();
+      const concerned = accountsOf(spender, nowMs);
+      if (concerned.length === 0) return { refusal: undefined, reservation: undefined };
+      let refusal: OverBudget | undefined;
+      for (const account of concerned) {
+        const { whenExceeded } = account.rule;
+        // The model of a budget that is spent is let in: else none would answer.
+        if (whenExceeded === "warn" || isStandIn(whenExceeded, spender)) continue;
+        const found = account.refusalOf(bound, nowMs);
+        // One that another model can answer gives way to one that it cannot.
+        if (found !== undefined && (refusal === undefined || refusal.useModel !== undefined)) refusal = found;
+      }
+      if (refusal !== undefined) {
+        told.refused(refusal.rule);
+        return { refusal };
+      }
+      return { refusal: undefined, reservation: reservationOf(concerned, bound, nowMs) };
+    },
+    /** The rules of another configuration hold; what is set aside and what was spent stays. */
+    follow(next: Rules): void {
+      save();
+      rules = next;
+      matches.forget();
+      for (const account of [...uses]) {
+        const rule = next.byId.get(account.rule.id);
+        if (rule !== undefined && rule.per === account.rule.per) account.follow(rule);
+        else forget(account);
+      }
+    },
+    /** Every rule in force, in the order of the configuration. */
+    rules: (): readonly Rule[] => rules.all,
+    rule: (id: string): Rule | undefined => rules.byId.get(id),
+    /** What its subjects have spent in the window that goes on, those with most first. Throws a StorageError. */
+    subjects(rule: Rule): (Amounts & { subject: string })[] {
+      const nowMs = wallTime();
+      if (save()) return store.bySubject(rule.id, windowText(rule.window), nowMs, MAX_SUBJECTS);
+      const own = [...uses].filter((account) => account.rule === rule);
+      for (const account of own) account.advance(nowMs);
+      return own.map(({ subject, spent }) => ({ subject, ...spent })).slice(-MAX_SUBJECTS);
+    },
+    /** What was spent, span by span, the latest first. Throws a StorageError. */
+    history: (rule: Rule, sinceMs: number, most: number) =>
+      save() ? store.since(rule.id, windowText(rule.window), sinceMs, most) : [],
+    /** The state of one subject, without anything being asked for. */
+    account(rule: Rule, subject: string): Account {
+      const nowMs = wallTime();
+      const account = accountOf(rule, subject);
+      if (account.isLoaded) account.advance(nowMs);
+      else load(account, nowMs);
+      return account;
+    },
+    /** Those in memory, as they stand now. */
+    accounts(): Iterable<Account> {
+      const nowMs = wallTime();
+      for (const account of uses) account.advance(nowMs);
+      return uses;
+    },
+    quotaOf: (spender: Spender) => quotaOf(accountsOf(spender, wallTime()), wallTime()),
+    accountsOf: (spender: Spender): readonly Account[] => accountsOf(spender, wallTime()),
+    /** Why the last write failed; undefined: it did not. */
+    get problem() {
+      return trouble;
+    },
+    stop(): void {
+      clearInterval(tending);
+      clearTimeout(timer);
+      save();
+      clearTimeout(timer);
+      store.close();
+    },
+  } satisfies Budgets & Record<string, unknown>;
+}
+
+function isStandIn(whenExceeded: Rule["whenExceeded"], { model }: Spender): boolean {
+  return typeof whenExceeded === "object" && whenExceeded.use_model === model;
+}
+
+function nameOf({ id }: Rule, subject: string): string {
+  return `${id}\0${subject}`;
+}
+
+/** Of each count the account with the least left. */
+function quotaOf(concerned: readonly Account[], nowMs: number): Quota | undefined {
+  let quota: Quota | undefined;
+  for (const { rule, spent, reserved } of concerned) {
+    for (const { name, most } of rule.limits) {
+      const counted = QUOTA_NAMES.get(name);
+      if (counted === undefined) continue;
+      const used = amountOf(spent, name) + amountOf(reserved, name);
+      const left: Allowance = { limit: most, remaining: Math.max(0, most - used), resetAtMs: rule.spans(nowMs).endsMs };
+      const tightest = quota?.[counted];
+      if (tightest === undefined || left.remaining < tightest.remaining) quota = { ...quota, [counted]: left };
+    }
+  }
+  return quota;
+}

@@ -1,0 +1,148 @@
+// The rules of a configuration: those of the section budgets, and those that keys carry.
+
+import { acceptedSecrets } from "../access/api-keys.ts";
+import type { KeyIdentity } from "../access/key-identity.ts";
+import { type BudgetRule, type BudgetWindow, type OwnBudget, tokensPerMinute } from "../config/sections/budgets.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
+import { compileGlob, isGlob } from "../lib/glob.ts";
+import { spellingsOfModel } from "../names.ts";
+import { AMOUNT_NAMES, type AmountName, writtenAmount } from "./amounts.ts";
+import { type SpanAt, spansOf } from "./windows.ts";
+
+/** Who spends, and on what. */
+export interface Spender {
+  keyId: string | undefined;
+  userId: string | undefined;
+  organizationId: string | undefined;
+  model: string;
+  backend: string;
+}
+
+interface Limit {
+  name: AmountName;
+  /** In the units of Amounts. */
+  most: number;
+}
+
+export interface Rule {
+  /** Of the section as it is written; of a key "key:ID", and "key:ID:tokens" for its tokens per minute. */
+  id: string;
+  limits: readonly Limit[];
+  window: BudgetWindow;
+  spans: SpanAt;
+  resetAtMs: number;
+  per: BudgetRule["per"];
+  isStrict: boolean;
+  /** Shares of the limit, from the least to the whole. */
+  thresholds: readonly number[];
+  whenExceeded: BudgetRule["when_exceeded"];
+  /** The window is so short that waiting is the answer: a refusal is one of a rate limit. */
+  isRate: boolean;
+  /** True where another backend of the model may not be concerned. */
+  namesBackend: boolean;
+  matches(spender: Spender): boolean;
+}
+
+interface RuleSettings extends Pick<Settings, "budgets"> {
+  keys: Settings["api_keys"]["keys"];
+}
+
+export type Rules = ReturnType<typeof createRules>;
+
+export function createRules({ budgets, keys }: RuleSettings, identify: KeyIdentity) {
+  const { time_zone: timeZone } = budgets;
+  const common = budgets.rules.map((rule) => compileRule(rule, timeZone));
+  const ofKeys = new Map<string, Rule[]>();
+  for (const key of keys) {
+    const { budget, token_limit: tokens } = key;
+    if (budget === undefined && tokens === undefined) continue;
+    for (const { caller } of acceptedSecrets(key, identify)) {
+      const { keyId } = caller;
+      const own: Rule[] = [];
+      if (budget !== undefined) own.push(compileOwn(`key:${keyId}`, budget, timeZone));
+      if (tokens !== undefined) own.push(compileOwn(`key:${keyId}:tokens`, tokensPerMinute(tokens), timeZone));
+      ofKeys.set(keyId, own);
+    }
+  }
+  const all = [...common, ...[...ofKeys.values()].flat()];
+  const byId = new Map(all.map((rule) => [rule.id, rule]));
+  return {
+    all,
+    byId: byId as ReadonlyMap<string, Rule>,
+    countsCost: all.some(({ limits }) => limits.some(({ name }) => name === "cost")),
+    hasStrict: all.some(({ isStrict }) => isStrict),
+    /** Those that count what the spender spends. */
+    matching(spender: Spender): Rule[] {
+      const own = spender.keyId === undefined ? undefined : ofKeys.get(spender.keyId);
+      return [...common.filter((rule) => rule.matches(spender)), ...(own ?? [])];
+    },
+  };
+}
+
+/** The rule of what has one budget to itself, and is found by its name. */
+function compileOwn(id: string, budget: OwnBudget, timeZone: string): Rule {
+  return compileRule({ ...budget, id, limit: budget, match: {} }, timeZone);
+}
+
+function compileRule(rule: BudgetRule, timeZone: string): Rule {
+  const { id, limit, match, window, per, strict, warn_at, when_exceeded, reset_at: resetAtMs = 0 } = rule;
+  const isNamed = {
+    key: matcherOf(match.key),
+    user: matcherOf(match.user),
+    organization: matcherOf(match.organization),
+    model: matcherOf(match.model?.flatMap(spellingsOfModel)),
+    backend: matcherOf(match.backend),
+  };
+  return {
+    id,
+    limits: AMOUNT_NAMES.flatMap((name) => {
+      const most = limit[name];
+      return most === undefined ? [] : [{ name, most: writtenAmount(name, most) }];
+    }),
+    window,
+    spans: spansOf(window, timeZone, resetAtMs),
+    resetAtMs,
+    per,
+    isStrict: strict,
+    thresholds: [...new Set([...warn_at, 1])].sort((a, b) => a - b),
+    whenExceeded: when_exceeded,
+    isRate: "unit" in window ? window.unit === "minute" : window.rollingMs <= 60_000,
+    namesBackend: match.backend !== undefined,
+    matches: ({ keyId, userId, organizationId, model, backend }) =>
+      isNamed.key(keyId) &&
+      isNamed.user(userId) &&
+      isNamed.organization(organizationId) &&
+      isNamed.model(model) &&
+      isNamed.backend(backend),
+  };
+}
+
+/** A caller without a name is matched by `*` alone. */
+function matcherOf(names: readonly string[] | undefined): (name: string | undefined) => boolean {
+  if (names === undefined) return () => true;
+  const exact = new Set(names.filter((name) => !isGlob(name)));
+  const globs = names.filter(isGlob).map(compileGlob);
+  return (name = "") => exact.has(name) || globs.some((matches) => matches(name));
+}
+
+/** What a rule with `per` keeps apart; those without a name have one budget together. */
+export function subjectOf({ per }: Rule, { keyId, userId, organizationId, model }: Spender): string {
+  if (per === undefined) return "";
+  const name = { key: keyId, user: userId, organization: organizationId, model }[per];
+  return name ?? "(none)";
+}
+
+/** Rules that count the same spender, found once. */
+export function rememberMatches<Value>(most: number, find: (spender: Spender) => Value) {
+  const known = new Map<string, Value>();
+  return {
+    of(spender: Spender): Value {
+      const { keyId = "", userId = "", organizationId = "", model, backend } = spender;
+      const name = `${keyId}\0${userId}\0${organizationId}\0${model}\0${backend}`;
+      if (known.size >= most && !known.has(name)) known.clear();
+      return getOrMake(known, name, () => find(spender));
+    },
+    forget: () => known.clear(),
+  };
+}

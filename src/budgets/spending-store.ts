@@ -1,0 +1,101 @@
+// What was spent, in an SQLite file. It is written as what has been added since the last time, so that two processes with one
+// data folder, as while one replaces the other, lose nothing of each other. Every operation works or throws a StorageError.
+
+import { ResilientDatabase, statement } from "../lib/resilient-database.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { Amounts } from "./amounts.ts";
+
+/** What one subject of a rule has spent in one span of its window. Times in milliseconds since 1970. */
+export interface SpentRow extends Amounts {
+  rule: string;
+  /** As the configuration writes it; another window counts from nothing. */
+  window: string;
+  subject: string;
+  fromMs: number;
+  endsMs: number;
+}
+
+const SCHEMA = `
+CREATE TABLE spent (
+  rule TEXT NOT NULL, window TEXT NOT NULL, subject TEXT NOT NULL, fromMs INTEGER NOT NULL, endsMs INTEGER NOT NULL,
+  cost INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, requests INTEGER NOT NULL,
+  PRIMARY KEY (rule, window, subject, fromMs)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX spent_by_end ON spent (endsMs)`;
+
+const ADD = `
+INSERT INTO spent (rule, window, subject, fromMs, endsMs, cost, input, output, requests)
+VALUES ($rule, $window, $subject, $fromMs, $endsMs, $cost, $input, $output, $requests)
+ON CONFLICT DO UPDATE SET cost = min(cost + excluded.cost, ${Number.MAX_SAFE_INTEGER}), input = input + excluded.input,
+  output = output + excluded.output, requests = requests + excluded.requests, endsMs = excluded.endsMs
+RETURNING cost, input, output, requests`;
+
+const MAX_BYTES = 1024 ** 3;
+const DAY_MS = 86_400_000;
+/** How long what is over is kept, for those who ask what was spent: of days, weeks and months, and of shorter windows. */
+const KEPT_MS = 400 * DAY_MS;
+const SHORT_KEPT_MS = 8 * DAY_MS;
+/** Rows that one step of forgetting removes, before requests get their turn. */
+const STEP_ROWS = 10_000;
+
+export type SpendingStore = ReturnType<typeof createSpendingStore>;
+
+/** @param path - absolute */
+export function createSpendingStore(path: string, log: Pick<Logger, "warn">) {
+  const file = new ResilientDatabase<undefined>({
+    path,
+    name: "spending of budgets",
+    schema: { version: 1, sql: SCHEMA },
+    maxBytes: MAX_BYTES,
+    log,
+    opened: () => undefined,
+  });
+
+  return {
+    /** All or nothing. Returns what is spent in the end, in the order of the rows. */
+    add: (rows: readonly SpentRow[]): Amounts[] =>
+      file.run((database) => {
+        const add = statement<Amounts>(database, ADD);
+        return database.transaction(() => rows.map((row) => add.get({ ...row } as never) as Amounts)).immediate();
+      }),
+    /** What counts at this time. */
+    of: (rule: string, window: string, subject: string, timeMs: number): SpentRow[] =>
+      file.run((database) =>
+        statement<SpentRow>(
+          database,
+          "SELECT * FROM spent WHERE rule = $rule AND window = $window AND subject = $subject AND endsMs > $timeMs ORDER BY fromMs",
+        ).all({ rule, window, subject, timeMs }),
+      ),
+    /** What has counted at this time or later, of every subject, those who have spent most first. */
+    since: (rule: string, window: string, timeMs: number, most: number): SpentRow[] =>
+      file.run((database) =>
+        statement<SpentRow>(
+          database,
+          "SELECT * FROM spent WHERE rule = $rule AND window = $window AND endsMs > $timeMs ORDER BY fromMs DESC, cost DESC LIMIT $most",
+        ).all({ rule, window, timeMs, most }),
+      ),
+    /** What counts at this time, by subject: those who have spent most first. */
+    bySubject: (rule: string, window: string, timeMs: number, most: number): (Amounts & { subject: string })[] =>
+      file.run((database) =>
+        statement<Amounts & { subject: string }>(
+          database,
+          `SELECT subject, sum(cost) AS cost, sum(input) AS input, sum(output) AS output, sum(requests) AS requests
+           FROM spent WHERE rule = $rule AND window = $window AND endsMs > $timeMs
+           GROUP BY subject ORDER BY cost DESC, input + output DESC, requests DESC LIMIT $most`,
+        ).all({ rule, window, timeMs, most }),
+      ),
+    /** Forgets some of what is long over. True: there is more. */
+    forgetStep: (timeMs: number): boolean =>
+      file.run((database) => {
+        const { changes } = statement(
+          database,
+          `DELETE FROM spent WHERE (rule, window, subject, fromMs) IN (
+             SELECT rule, window, subject, fromMs FROM spent
+             WHERE endsMs < $shortMs AND (endsMs < $longMs OR window NOT IN ('day', 'week', 'month'))
+             ORDER BY endsMs LIMIT ${STEP_ROWS})`,
+        ).run({ shortMs: timeMs - SHORT_KEPT_MS, longMs: timeMs - KEPT_MS } as never);
+        return changes === STEP_ROWS;
+      }),
+    close: () => file.close(),
+  };
+}

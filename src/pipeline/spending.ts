@@ -1,0 +1,186 @@
+// What an attempt may cost and did cost, for the budgets of its caller: set aside before it, settled behind it.
+
+import type { BackendEntry } from "../backends/board.ts";
+import { conventionsOf, drawsPictures, isFree, type Operation, writesText } from "../backends/kinds.ts";
+import { type Amounts, NOTHING } from "../budgets/amounts.ts";
+import type { Budgets, Reservation, Reserved } from "../budgets/budgets.ts";
+import { BudgetError } from "../budgets/refusal.ts";
+import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
+import type { Quota } from "../generation/quota.ts";
+import { mostTokensOfBody, TextCount } from "../generation/token-count.ts";
+import type { Usage } from "../generation/usage.ts";
+import type { Eventually } from "../lib/eventually.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
+import type { JsonObject } from "../lib/json.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { PriceOf } from "../models/prices.ts";
+import { clientWords } from "../protocols/registry.ts";
+import { standardQuotaHeaders } from "../protocols/standard-quota.ts";
+import { type ModelPrices, nanosOf } from "../stats/costs.ts";
+import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { RequestContext } from "./context.ts";
+import type { ModelRequest } from "./model-request.ts";
+
+interface SpendingParts {
+  budgets: Budgets;
+  averages: AnswerAverages;
+  priceOf: PriceOf;
+  metadataOf(model: string, backend: string): ModelMetadata | undefined;
+  currency: string;
+  wallTime(): number;
+  log: Pick<Logger, "warn">;
+}
+
+/** What became of an attempt. */
+interface Ended {
+  failure: UpstreamFailure | undefined;
+  usage: Usage | undefined;
+  /** What came of the answer; undefined: nothing, or it is no text. */
+  seen: TextCount | undefined;
+}
+
+export interface Held {
+  writeHeaders(into: Record<string, string>): void;
+  /** Counts the text of a stream, which may break off before the backend has counted it. */
+  readonly seen: TextCount | undefined;
+  /** Called once. */
+  settle(ended: Ended | undefined): void;
+}
+
+export type Spending = ReturnType<typeof createSpending>;
+
+/** What a model may say that tells no bound, and has not answered yet. */
+const UNKNOWN_OUTPUT = 1_000;
+
+export function createSpending(parts: SpendingParts) {
+  const { budgets, averages, metadataOf, currency, wallTime, log } = parts;
+  /** Models that were warned of. */
+  const unpriced = new Set<string>();
+
+  /** Undefined where tokens cost nothing, or the price is not known. */
+  function priceOf(model: string, backend: string): ModelPrices | undefined {
+    const prices = parts.priceOf(model, backend);
+    if (prices === undefined && budgets.countsCost && unpriced.size < MAX_MODELS && !unpriced.has(model)) {
+      unpriced.add(model);
+      log.warn(
+        { model, backend },
+        "a model has no price: budgets count its cost as 0; see pricing in docs/configuration.md",
+      );
+    }
+    return prices;
+  }
+
+  /** The most that the attempt can cost, as far as it can be known. */
+  function boundOf({ body, operation, model, choices }: ModelRequest, backend: string): Amounts {
+    const prices = priceOf(model, backend);
+    const input = mostTokensOfBody(body.value);
+    const most = writesText(operation)
+      ? (askedOutput(body.value) ?? metadataOf(model, backend)?.limits?.max_output ?? averages.of(model))
+      : 0;
+    const images = drawsPictures(operation) ? choices : 0;
+    const output = (most ?? UNKNOWN_OUTPUT) * (images > 0 ? 1 : choices);
+    const cost = nanosOf({ input: { total: input }, output: { total: output }, images }, prices);
+    return { cost, input, output, requests: 1 };
+  }
+
+  /** What it did cost: as the vendor counted it, else as it is estimated of what was sent and seen. */
+  function costOf({ failure, usage, seen }: Ended, { body, model, operation }: ModelRequest, backend: string): Amounts {
+    if (usage === undefined && !isBilled(failure, seen)) return NOTHING;
+    const writes = writesText(operation);
+    const estimated = writes ? (seen?.tokens ?? 0) : 0;
+    // A stream that broke off may have told what it read, and not yet what it wrote.
+    const counted: Usage =
+      usage === undefined
+        ? { input: { total: writes ? mostTokensOfBody(body.value) : 0 }, output: { total: estimated } }
+        : failure === undefined || usage.output.total >= estimated
+          ? usage
+          : { ...usage, output: { ...usage.output, total: estimated } };
+    if (failure === undefined && usage !== undefined) averages.add(model, usage.output.total);
+    const { input, output } = counted;
+    return { cost: nanosOf(counted, priceOf(model, backend)), input: input.total, output: output.total, requests: 1 };
+  }
+
+  function held(reservation: Reservation, request: ModelRequest, backend: string): Held {
+    const { quota } = reservation;
+    return {
+      seen: request.stream && writesText(request.operation) ? new TextCount() : undefined,
+      writeHeaders(into) {
+        if (quota !== undefined) writeHeaders(quota, request.operation, into);
+      },
+      settle: (ended) => reservation.settle(ended === undefined ? NOTHING : costOf(ended, request, backend)),
+    };
+  }
+
+  function writeHeaders(quota: Quota, operation: Operation, into: Record<string, string>): void {
+    const { quotaHeaders = standardQuotaHeaders } = clientWords(conventionsOf(operation));
+    Object.assign(into, quotaHeaders(quota, wallTime()));
+  }
+
+  function read({ refusal, ...granted }: Reserved, request: ModelRequest, backend: string): Held | undefined {
+    if (refusal !== undefined) throw new BudgetError(refusal, currency, wallTime());
+    const { reservation } = granted as Exclude<Reserved, { refusal: object }>;
+    return reservation && held(reservation, request, backend);
+  }
+
+  return {
+    /** Sets aside what an attempt may cost. Undefined: no budget counts it. Throws a BudgetError, or rejects with it. */
+    reserve(
+      { caller }: RequestContext,
+      request: ModelRequest,
+      { backend }: BackendEntry,
+    ): Eventually<Held | undefined> {
+      const { name } = backend;
+      if (isFree(request.operation)) return undefined; // no vendor bills it
+      const spender = {
+        keyId: caller?.keyId,
+        userId: caller?.userId,
+        organizationId: caller?.organizationId,
+        model: request.model,
+        backend: name,
+      };
+      const bound = budgets.isBoundWanted ? boundOf(request, name) : ONE_REQUEST;
+      const reserved = budgets.reserve(spender, bound);
+      if (reserved instanceof Promise) return reserved.then((granted) => read(granted, request, name));
+      return read(reserved, request, name);
+    },
+  };
+}
+
+const ONE_REQUEST: Amounts = { ...NOTHING, requests: 1 };
+
+/** A vendor that has begun to work for a request bills it; one that refuses it, or cannot be reached, does not. */
+function isBilled(failure: UpstreamFailure | undefined, seen: TextCount | undefined): boolean {
+  if (failure === undefined || (seen !== undefined && seen.tokens > 0)) return true;
+  if (failure.kind === "timeout") return failure.phase !== "connect";
+  return failure.kind === "aborted";
+}
+
+/** The bound that the client has set. */
+function askedOutput({ max_completion_tokens, max_tokens, max_output_tokens }: JsonObject): number | undefined {
+  const bound = [max_completion_tokens, max_output_tokens, max_tokens].find((value) => typeof value === "number");
+  return bound as number | undefined;
+}
+
+const ANSWERS = 100;
+const MAX_MODELS = 1_000;
+
+type AnswerAverages = ReturnType<typeof createAnswerAverages>;
+
+/** How many tokens the last answers of each model had. */
+export function createAnswerAverages() {
+  const models = new Map<string, { last: Uint32Array; count: number; sum: number }>();
+  return {
+    add(model: string, tokens: number): void {
+      if (models.size >= MAX_MODELS && !models.has(model)) models.delete(models.keys().next().value as string);
+      const row = getOrMake(models, model, () => ({ last: new Uint32Array(ANSWERS), count: 0, sum: 0 }));
+      const place = row.count++ % ANSWERS;
+      row.sum += tokens - (row.last[place] as number);
+      row.last[place] = tokens;
+    },
+    /** Undefined before the first one. */
+    of(model: string): number | undefined {
+      const row = models.get(model);
+      return row && Math.ceil(row.sum / Math.min(row.count, ANSWERS));
+    },
+  };
+}

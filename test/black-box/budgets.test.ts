@@ -1,0 +1,304 @@
+// Budgets: who is let in, what a refusal and every answer tell, what counts as spent, and what lasts (docs/budgets.md).
+
+import { beforeEach, describe, expect, test } from "bun:test";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { AdminClient } from "../support/admin-client.ts";
+import { EventFollower } from "../support/event-follower.ts";
+import type { RecordedRequest } from "../support/fake-backend.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { chat, chatBody, chatStream, eventStream } from "../support/openai-answers.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+const backend = bed.backend();
+const other = bed.backend();
+
+beforeEach(() => {
+  backend.reset();
+  other.reset();
+});
+
+type Rules = NonNullable<ConfigDocument["budgets"]>["rules"];
+type Keys = NonNullable<ConfigDocument["api_keys"]>["keys"];
+
+/** One unit for a token of input, ten for one of output. */
+const pricing = { input_tokens: 1_000, output_tokens: 10_000 };
+const priced = (id: string, more: object = {}) => ({ id, metadata: { pricing, ...more } });
+
+const KEYS = [
+  { key: "secret-of-a", id: "a", organization_id: "sales" },
+  { key: "secret-of-b", id: "b", organization_id: "sales" },
+] satisfies Keys;
+
+function configOf(rules: Rules, more: ConfigDocument = {}): ConfigDocument {
+  return {
+    health_checks: { enabled: false },
+    retry: { base_delay: "1ms" },
+    backends: [
+      { name: "one", url: backend.url, models: ["m", "both", "small"], model_configs: [priced("m"), priced("both")] },
+      { name: "two", url: other.url, models: ["both"], model_configs: [priced("both")] },
+    ],
+    api_keys: { keys: KEYS },
+    ...more,
+    budgets: { rules, ...more.budgets },
+  };
+}
+
+const start = (rules: Rules, more: ConfigDocument = {}) => bed.gateway({ config: configOf(rules, more) });
+
+const usage = (prompt: number, completion: number) => ({
+  usage: { prompt_tokens: prompt, completion_tokens: completion, total_tokens: prompt + completion },
+});
+
+const bearer = (key: string) => ({ headers: { Authorization: `Bearer secret-of-${key}` } });
+
+async function statusOf(gateway: Gateway, body: object = {}, key = "a"): Promise<number> {
+  const response = await gateway.chat({ model: "m", ...body }, bearer(key));
+  await response.text();
+  return response.status;
+}
+
+describe("a budget that is spent", () => {
+  test("refuses with insufficient_quota, says what was spent and when there is room again, and asks no backend", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await start([
+      { id: "sales-month", match: { organization: "sales" }, limit: { cost: 30 }, window: "month" },
+    ]);
+    expect(await statusOf(gateway)).toBe(200);
+    const response = await gateway.chat({ model: "m" }, bearer("b"));
+    expect(response.status).toBe(429);
+    expect(response.headers.get("x-should-retry")).toBe("false");
+    expect(Number(response.headers.get("retry-after"))).toBeGreaterThan(0);
+    const { error } = (await response.json()) as { error: Record<string, unknown> };
+    expect(error).toMatchObject({
+      type: "insufficient_quota",
+      code: "insufficient_quota",
+      details: { budget: "sales-month", spent: 35, limit: 30, amount: "cost", currency: "USD" },
+    });
+    expect(error.message).toMatch(
+      /^The budget 'sales-month' has 35 USD spent of 30 USD\. It has room again at \d{4}-\d\d-01T00:00:00\.000Z\.$/,
+    );
+    expect(backend.requests).toHaveLength(1);
+    expect((await gateway.chat({ model: "m" })).status).toBe(200);
+  });
+
+  test("is a rate_limit_error to clients of the Messages API", async () => {
+    const gateway = await start([{ id: "none", limit: { requests: 0 }, window: "day" }]);
+    const response = await gateway.post("/v1/messages", {
+      model: "m",
+      max_tokens: 5,
+      messages: [{ role: "user", content: "hi" }],
+    });
+    expect(response.status).toBe(429);
+    expect(await response.json()).toMatchObject({ type: "error", error: { type: "rate_limit_error" } });
+  });
+
+  test("tokens per minute of a key answer as a rate limit does", async () => {
+    backend.answer = chat("x", usage(90, 20));
+    const keys = [{ key: "secret-of-a", id: "a", token_limit: 100 }];
+    const gateway = await start([], { api_keys: { keys } });
+    const first = await gateway.chat({ model: "m" }, bearer("a"));
+    expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("100");
+    await first.text();
+    const response = await gateway.chat({ model: "m" }, bearer("a"));
+    expect(response.status).toBe(429);
+    expect(response.headers.get("x-should-retry")).toBeNull();
+    expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(62);
+    expect(await response.json()).toMatchObject({
+      error: { type: "rate_limit_exceeded", code: "rate_limit_exceeded" },
+    });
+  });
+
+  test("lets another model answer where the rule names one, and says so", async () => {
+    const rule = { id: "soft", match: { model: "m" }, limit: { requests: 1 }, window: "day" } as const;
+    const gateway = await start([{ ...rule, when_exceeded: { use_model: "small" } }]);
+    expect(await statusOf(gateway)).toBe(200);
+    const response = await gateway.chat({ model: "m" });
+    expect(response.status).toBe(200);
+    expect(response.headers.get("x-fallback-used")).toBe("true");
+    expect(response.headers.get("x-fallback-reason")).toBe("budget");
+    expect(response.headers.get("x-fallback-model")).toBe("small");
+    expect(backend.lastRequest.json()).toMatchObject({ model: "small" });
+  });
+
+  test("of one backend leaves the requests to the others", async () => {
+    const gateway = await start([{ id: "one", match: { backend: "one" }, limit: { requests: 2 }, window: "day" }]);
+    for (let count = 0; count < 8; count++) expect(await statusOf(gateway, { model: "both" })).toBe(200);
+    expect([backend.requests.length, other.requests.length]).toEqual([2, 6]);
+    expect(await statusOf(gateway)).toBe(429);
+  });
+
+  test("warn lets requests in", async () => {
+    const gateway = await start([{ id: "w", limit: { requests: 1 }, window: "day", when_exceeded: "warn" }]);
+    expect([await statusOf(gateway), await statusOf(gateway)]).toEqual([200, 200]);
+  });
+});
+
+describe("what every answer tells", () => {
+  test("what is left, in the headers of OpenAI and of the Messages API", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const limit = { requests: 10, tokens: 1000 };
+    const gateway = await start([
+      { id: "wide", limit: { tokens: 1_000_000 }, window: "day" },
+      { id: "tight", limit, window: "day" },
+    ]);
+    await statusOf(gateway);
+    const { headers } = await gateway.chat({ model: "m" });
+    expect(headers.get("x-ratelimit-limit-requests")).toBe("10");
+    expect(headers.get("x-ratelimit-remaining-requests")).toBe("8");
+    expect(headers.get("x-ratelimit-limit-tokens")).toBe("1000");
+    expect(headers.get("x-ratelimit-remaining-tokens")).toBe("992");
+    expect(headers.get("x-ratelimit-reset-tokens")).toMatch(/^(\d+h)?(\d+m)?\d+s$/);
+    const messages = [{ role: "user", content: "hi" }];
+    const response = await gateway.post("/v1/messages", { model: "m", max_tokens: 5, messages });
+    expect(response.headers.get("anthropic-ratelimit-requests-remaining")).toBe("7");
+    expect(response.headers.get("anthropic-ratelimit-tokens-limit")).toBe("1000");
+    expect(response.headers.get("anthropic-ratelimit-tokens-reset")).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
+  });
+
+  test("nothing where no budget counts tokens or requests", async () => {
+    const gateway = await start([{ id: "money", limit: { cost: 10_000 }, window: "day" }]);
+    const { headers } = await gateway.chat({ model: "m" });
+    expect([...headers.keys()].filter((name) => name.includes("ratelimit"))).toEqual([]);
+  });
+});
+
+/** What is spent of the budget "all", in the currency. */
+async function spentOf(gateway: Gateway): Promise<{ cost: number; requests: number }> {
+  const response = await gateway.chat({ model: "m" });
+  const { error } = (await response.json()) as { error?: { details: { spent: number } } };
+  return { cost: error?.details.spent ?? 0, requests: backend.requests.length };
+}
+
+const all = (cost: number): Rules => [{ id: "all", limit: { cost }, window: "month" }];
+
+describe("what counts as spent", () => {
+  test("streams, also those whose client did not ask for the counts", async () => {
+    const counts = `data: ${JSON.stringify({ choices: [], ...usage(5, 3) })}\n\n`;
+    backend.answer = chatStream(["a", "b"]);
+    const events = chatStream(["a", "b"]).body as string[];
+    backend.answer = eventStream([...events.slice(0, -1), counts, "data: [DONE]\n\n"]);
+    const gateway = await start(all(30));
+    expect(await statusOf(gateway, { stream: true })).toBe(200);
+    expect(await spentOf(gateway)).toEqual({ cost: 35, requests: 1 });
+  });
+
+  test("a stream that breaks off by what was seen of it", async () => {
+    backend.answer = chatStream(["a", "b", "c", "d"], {}, { breakAfterBytes: 600, breakWith: "reset" });
+    const gateway = await start(all(20));
+    await gateway.chat({ model: "m", stream: true }).then((response) => response.text());
+    const { cost } = await spentOf(gateway);
+    expect(cost).toBeGreaterThan(20);
+  });
+
+  test("a stream whose client leaves", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    backend.answer = chatStream(
+      ["a", "b", "c", "d"],
+      {},
+      { beforeChunk: (index) => (index === 4 ? promise : undefined) },
+    );
+    const gateway = await start(all(10));
+    const controller = new AbortController();
+    const response = await gateway.chat({ model: "m", stream: true }, { signal: controller.signal });
+    await response.body?.getReader().read();
+    controller.abort();
+    await waitFor(
+      "what was seen is spent",
+      async () => (await statusOf(gateway, { model: "m", max_tokens: 1 })) === 429,
+    );
+    resolve();
+  });
+
+  test("attempts that no vendor bills are free, and those of a retry count once", async () => {
+    backend.queue({ status: 503 }, { status: 503 });
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await start(all(30));
+    expect(await statusOf(gateway)).toBe(200);
+    expect(backend.requests).toHaveLength(3);
+    expect(await spentOf(gateway)).toEqual({ cost: 35, requests: 3 });
+  });
+
+  test("answers from the cache cost nothing, and identical calls in flight cost once", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    backend.answer = { ...chat("x", usage(5, 3)), headersAfter: promise };
+    const gateway = await start(all(60), {
+      response_cache: { enabled: true },
+      deduplication: { mode: "all" },
+    } as ConfigDocument);
+    const asked = { temperature: 0, messages: [{ role: "user", content: "same" }] };
+    const shared = [0, 1, 2].map(() => statusOf(gateway, asked));
+    await waitFor("the call", () => backend.requests.length === 1);
+    resolve();
+    expect(await Promise.all(shared)).toEqual([200, 200, 200]);
+    expect(await statusOf(gateway, asked)).toBe(200);
+    expect(backend.requests).toHaveLength(1);
+    backend.answer = chat("x", usage(5, 3));
+    expect(await statusOf(gateway)).toBe(200);
+    expect(await spentOf(gateway)).toEqual({ cost: 70, requests: 2 });
+  });
+});
+
+describe("a strict budget", () => {
+  const strict: Rules = [{ id: "s", limit: { cost: 1_000 }, window: "month", strict: true }];
+  const asked = (maxTokens: number) => ({ max_tokens: maxTokens, messages: [{ role: "user", content: "x" }] });
+
+  test("wants what the request may cost at most", async () => {
+    const gateway = await start(strict);
+    const response = await gateway.chat({ model: "m", ...asked(200) });
+    expect(response.status).toBe(429);
+    expect(((await response.json()) as { error: { message: string } }).error.message).toContain(
+      "a smaller max_tokens asks for less",
+    );
+    expect(await statusOf(gateway, asked(20))).toBe(200);
+  });
+
+  test("is never exceeded by a thousand requests at once", async () => {
+    let billed = 0;
+    backend.answer = (request: RecordedRequest) => {
+      const { max_tokens } = request.json<{ max_tokens: number }>();
+      billed += 1 + max_tokens * 10;
+      return { ...chat("x", usage(1, max_tokens)), beforeHeadersMs: 5 };
+    };
+    const gateway = await start(strict);
+    const statuses = await Promise.all(
+      Array.from({ length: 1_000 }, (_, index) => statusOf(gateway, asked(1 + (index % 9)))),
+    );
+    expect(new Set(statuses)).toEqual(new Set([200, 429]));
+    expect(billed).toBeLessThanOrEqual(1_000);
+    expect(billed).toBeGreaterThan(200);
+  });
+});
+
+test("a budget of requests is exact among a thousand at once", async () => {
+  const gateway = await start([{ id: "r", limit: { requests: 137 }, window: "month" }]);
+  const statuses = await Promise.all(Array.from({ length: 1_000 }, () => statusOf(gateway)));
+  expect(statuses.filter((status) => status === 200)).toHaveLength(137);
+  expect(backend.requests).toHaveLength(137);
+});
+
+test("a changed limit holds for the next request, and what was spent stays", async () => {
+  backend.answer = { body: chatBody("x", usage(5, 3)) };
+  const gateway = await start(all(30));
+  expect([await statusOf(gateway), await statusOf(gateway)]).toEqual([200, 429]);
+  const { status } = await new AdminClient(gateway).send("PATCH", "/admin/config/budgets", {
+    body: { rules: all(40) },
+  });
+  expect(status).toBe(200);
+  expect([await statusOf(gateway), await statusOf(gateway)]).toEqual([200, 429]);
+});
+
+test("thresholds are told to those who listen, each once", async () => {
+  backend.answer = chat("x", usage(5, 3));
+  const gateway = await start([{ id: "all", limit: { cost: 100 }, window: "month", warn_at: [0.5] }]);
+  const follower = await EventFollower.open(gateway);
+  for (let count = 0; count < 4; count++) await statusOf(gateway);
+  const told = () => follower.events.filter(({ event }) => event === "budget").map(({ data }) => data);
+  await waitFor("both are told", () => told().length === 2);
+  expect(told()).toMatchObject([
+    { budget: "all", subject: null, share: 0.5, amount: "cost", spent: 70, limit: 100 },
+    { budget: "all", share: 1, spent: 105 },
+  ]);
+  follower.leave();
+});
