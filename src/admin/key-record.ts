@@ -1,7 +1,9 @@
 // An API key as the admin API shows it: what it allows and until when, without its secret.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
+import { windowText } from "../budgets/rules.ts";
 import { MASK, maskSecrets } from "../config/change/mask.ts";
+import type { OwnBudget } from "../config/sections/budgets.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Mapping } from "../config/values/values.ts";
 import type { KeyRecord } from "./key-schemas.ts";
@@ -24,6 +26,8 @@ export function keyRecords(
       scopes: key.scopes,
       models: key.models ?? null,
       rate_limit: key.rate_limit ?? null,
+      budget: key.budget === undefined ? null : budgetView(key.budget),
+      token_limit: key.token_limit ?? null,
       enabled: key.enabled,
       expires_at: momentOf(key.expires_at),
       is_expired: key.expires_at !== undefined && key.expires_at <= nowMs,
@@ -31,6 +35,10 @@ export function keyRecords(
       source: entry === undefined ? "api_keys_file" : "configuration",
     };
   });
+}
+
+function budgetView({ window, reset_at, ...budget }: OwnBudget) {
+  return { ...budget, window: windowText(window), reset_at: momentOf(reset_at) };
 }
 
 /** Null for a moment that is not after `afterMs`. */

@@ -4,6 +4,7 @@ import { SCOPES } from "../config/sections/api-keys.ts";
 import { DURATION_PATTERN } from "../lib/duration.ts";
 import { changed, entryDryRun, madeFor } from "../openapi/change-schemas.ts";
 import {
+  anything,
   component,
   count,
   described,
@@ -30,6 +31,8 @@ export const KeyRecord = namedShape("KeyRecord", {
   scopes: list(oneOfTexts(...SCOPES)),
   models: described(orNull(texts), "null: all."),
   rate_limit: orNull(count),
+  budget: described(orNull(anything), "As it is written; GET /admin/budgets/key:ID shows what is spent of it."),
+  token_limit: orNull(count),
   enabled: flag,
   expires_at: orNull(time),
   is_expired: flag,

@@ -3,6 +3,7 @@
 
 import type { KeyIdentity } from "../access/key-identity.ts";
 import type { RunningSession } from "../acp/running-sessions.ts";
+import type { Ledger } from "../budgets/ledger.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
@@ -44,6 +45,7 @@ export interface AdminParts {
   backendUsage(name: string): BackendUsage | undefined;
   /** Paths below the data folder that cannot be written, each with the reason. */
   storageProblems(): readonly string[];
+  ledger(): Ledger;
   happenings: Happenings;
   collector: StatsCollector;
   errors: ErrorRecorder;

@@ -5,6 +5,7 @@ import type { DescribedEndpoint } from "../openapi/operation.ts";
 import { createRequestSearch } from "../request-log/search.ts";
 import { acpRoutes } from "./acp.ts";
 import { backendRoutes } from "./backends.ts";
+import { budgetRoutes } from "./budgets.ts";
 import { configHistoryRoutes } from "./config-history.ts";
 import { configReadRoutes } from "./config-read.ts";
 import { configStagedRoutes } from "./config-staged.ts";
@@ -38,6 +39,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...promptRoutes(parts),
     ...backendRoutes(parts),
     ...keyRoutes(parts),
+    ...budgetRoutes(parts),
     ...healthRoutes(parts),
     ...statsRoutes(parts),
     ...usageRoutes(parts),

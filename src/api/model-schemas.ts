@@ -1,5 +1,6 @@
 // Health, model lists and errors of the public API as JSON Schema.
 
+import { AMOUNT_NAMES } from "../budgets/amounts.ts";
 import type { JsonSchema } from "../config/schema/schema-export.ts";
 import { SERVICE_NAME } from "../names.ts";
 import {
@@ -10,6 +11,7 @@ import {
   integer,
   list,
   number,
+  oneOfTexts,
   open,
   orNull,
   ref,
@@ -74,6 +76,20 @@ export const MODEL_SCHEMAS: Schemas = {
         requests_per_second: described(count, "Of each key without a limit of its own."),
         burst: described(count, "Most requests at once."),
       },
+    ),
+    budgets: list(
+      shape({
+        id: text,
+        window: text,
+        models: described(orNull(texts), "null: all."),
+        until: described(time, "When what is spent now begins to be forgotten."),
+        limits: list(
+          shape(
+            { amount: oneOfTexts(...AMOUNT_NAMES), spent: number, limit: number, remaining: number },
+            { currency: text },
+          ),
+        ),
+      }),
     ),
   }),
   Health: shape({ status: { const: "healthy" }, service }),

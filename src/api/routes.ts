@@ -1,5 +1,6 @@
 // Every endpoint of the public API, in the order of the OpenAPI document.
 
+import type { Budgets } from "../budgets/budgets.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { FilesInUse } from "../files/file-store.ts";
 import { SERVICE_NAME } from "../names.ts";
@@ -76,6 +77,8 @@ export interface PublicApiParts extends GenerationParts {
   isReady(): boolean;
   /** Limits of requests. */
   limits: Settings["rate_limiting"];
+  budgets: Pick<Budgets, "standings">;
+  currency: string;
 }
 
 export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {

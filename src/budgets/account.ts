@@ -1,10 +1,9 @@
 // One budget: what its rule lets one subject spend, what of it is spent, and what is set aside for requests under way.
 
-import { formatDuration } from "../lib/duration.ts";
 import type { Linked } from "../lib/recency-list.ts";
 import { type Amounts, add, amountOf, NOTHING } from "./amounts.ts";
 import type { OverBudget, Threshold } from "./budgets.ts";
-import type { Rule } from "./rules.ts";
+import { type Rule, windowText } from "./rules.ts";
 import type { SpentRow } from "./spending-store.ts";
 import type { BudgetSpan } from "./windows.ts";
 
@@ -245,9 +244,4 @@ export class Account implements Linked<Account> {
 
 function newSlot(fromMs: number, endsMs: number, spent: Amounts): SpentSpan {
   return { fromMs, endsMs, spent, unsaved: { ...NOTHING }, isUnsaved: false };
-}
-
-/** As the configuration writes it. */
-export function windowText(window: Rule["window"]): string {
-  return "unit" in window ? window.unit : formatDuration(window.rollingMs);
 }

@@ -4,7 +4,7 @@
 import type { Quota } from "../generation/quota.ts";
 import type { Eventually } from "../lib/eventually.ts";
 import type { AmountName, Amounts } from "./amounts.ts";
-import type { Spender } from "./rules.ts";
+import type { Payer, Spender } from "./rules.ts";
 
 /** Amounts are in the units of Amounts, times in milliseconds since 1970. */
 export interface OverBudget {
@@ -45,6 +45,19 @@ export interface Reservation {
 
 export type Reserved = { refusal: OverBudget } | { refusal: undefined; reservation: Reservation | undefined };
 
+/** What a caller may still spend of one budget. */
+export interface BudgetStanding {
+  rule: string;
+  /** As in OverBudget. */
+  subject: string;
+  /** As the configuration writes it. */
+  window: string;
+  /** Undefined: all. */
+  models: readonly string[] | undefined;
+  endsAtMs: number;
+  limits: { amount: AmountName; spent: number; limit: number }[];
+}
+
 export interface Budgets {
   /** False: no rule counts anything. */
   readonly isOn: boolean;
@@ -54,4 +67,6 @@ export interface Budgets {
   readonly countsCost: boolean;
   /** Sets aside what an attempt may cost, of all budgets of the spender or of none. */
   reserve(spender: Spender, bound: Amounts): Eventually<Reserved>;
+  /** Every budget of the caller; without those that each model has of its own. */
+  standings(caller: Payer): Eventually<BudgetStanding[]>;
 }

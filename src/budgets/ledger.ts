@@ -6,10 +6,10 @@ import type { Clock } from "../lib/clock.ts";
 import { RecencyList } from "../lib/recency-list.ts";
 import { StorageError } from "../lib/resilient-database.ts";
 import type { Logger } from "../logging/logger.ts";
-import { Account, windowText } from "./account.ts";
+import { Account } from "./account.ts";
 import { type AmountName, type Amounts, amountOf } from "./amounts.ts";
-import type { Budgets, OverBudget, Reservation, Reserved, Threshold } from "./budgets.ts";
-import { type Rule, type Rules, rememberMatches, type Spender, subjectOf } from "./rules.ts";
+import type { BudgetStanding, Budgets, OverBudget, Reservation, Reserved, Threshold } from "./budgets.ts";
+import { type Payer, type Rule, type Rules, rememberMatches, type Spender, subjectOf, windowText } from "./rules.ts";
 import type { SpendingStore } from "./spending-store.ts";
 
 interface LedgerParts {
@@ -32,6 +32,8 @@ const TEND_EVERY_MS = 600_000;
 const MAX_ACCOUNTS = 20_000;
 /** Callers on a model and a backend whose accounts are found at once. */
 const MAX_MATCHES = 20_000;
+/** Budgets that a caller is shown. */
+const MAX_STANDINGS = 100;
 /** Subjects of a rule that are listed. */
 const MAX_SUBJECTS = 1_000;
 
@@ -112,6 +114,13 @@ export function createLedger(parts: LedgerParts) {
     const account = new Account(rule, subject);
     accounts.set(name, account);
     uses.add(account);
+    return account;
+  }
+
+  function accountNow(rule: Rule, subject: string, nowMs: number): Account {
+    const account = accountOf(rule, subject);
+    if (account.isLoaded) account.advance(nowMs);
+    else load(account, nowMs);
     return account;
   }
 
@@ -214,6 +223,19 @@ export function createLedger(parts: LedgerParts) {
       }
       return { refusal: undefined, reservation: reservationOf(concerned, bound, nowMs) };
     },
+    standings(caller: Payer): BudgetStanding[] {
+      const nowMs = wallTime();
+      const ofCaller = rules.concerning(caller).filter(({ per }) => per !== "model");
+      return ofCaller.slice(0, MAX_STANDINGS).map((rule) => {
+        const { id, window, match, limits } = rule;
+        const subject = subjectOf(rule, caller);
+        const { spent } = accountNow(rule, subject, nowMs);
+        return {
+          ...{ rule: id, subject, window: windowText(window), models: match.model, endsAtMs: rule.spans(nowMs).endsMs },
+          limits: limits.map(({ name, most }) => ({ amount: name, spent: amountOf(spent, name), limit: most })),
+        };
+      });
+    },
     /** The rules of another configuration hold; what is set aside and what was spent stays. */
     follow(next: Rules): void {
       save();
@@ -240,21 +262,13 @@ export function createLedger(parts: LedgerParts) {
     history: (rule: Rule, sinceMs: number, most: number) =>
       save() ? store.since(rule.id, windowText(rule.window), sinceMs, most) : [],
     /** The state of one subject, without anything being asked for. */
-    account(rule: Rule, subject: string): Account {
-      const nowMs = wallTime();
-      const account = accountOf(rule, subject);
-      if (account.isLoaded) account.advance(nowMs);
-      else load(account, nowMs);
-      return account;
-    },
+    account: (rule: Rule, subject: string) => accountNow(rule, subject, wallTime()),
     /** Those in memory, as they stand now. */
     accounts(): Iterable<Account> {
       const nowMs = wallTime();
       for (const account of uses) account.advance(nowMs);
       return uses;
     },
-    quotaOf: (spender: Spender) => quotaOf(accountsOf(spender, wallTime()), wallTime()),
-    accountsOf: (spender: Spender): readonly Account[] => accountsOf(spender, wallTime()),
     /** Why the last write failed; undefined: it did not. */
     get problem() {
       return trouble;

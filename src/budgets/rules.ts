@@ -4,17 +4,22 @@ import { acceptedSecrets } from "../access/api-keys.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
 import { type BudgetRule, type BudgetWindow, type OwnBudget, tokensPerMinute } from "../config/sections/budgets.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import { formatDuration } from "../lib/duration.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { compileGlob, isGlob } from "../lib/glob.ts";
 import { spellingsOfModel } from "../names.ts";
 import { AMOUNT_NAMES, type AmountName, writtenAmount } from "./amounts.ts";
 import { type SpanAt, spansOf } from "./windows.ts";
 
-/** Who spends, and on what. */
-export interface Spender {
+/** Who spends: a Caller (access/api-keys.ts), or somebody without a key. */
+export interface Payer {
   keyId: string | undefined;
   userId: string | undefined;
   organizationId: string | undefined;
+}
+
+/** Who spends, and on what. */
+export interface Spender extends Payer {
   model: string;
   backend: string;
 }
@@ -28,6 +33,9 @@ interface Limit {
 export interface Rule {
   /** Of the section as it is written; of a key "key:ID", and "key:ID:tokens" for its tokens per minute. */
   id: string;
+  /** The key that carries it; undefined: it stands in the section. */
+  ofKey: string | undefined;
+  match: BudgetRule["match"];
   limits: readonly Limit[];
   window: BudgetWindow;
   spans: SpanAt;
@@ -42,6 +50,8 @@ export interface Rule {
   /** True where another backend of the model may not be concerned. */
   namesBackend: boolean;
   matches(spender: Spender): boolean;
+  /** The same for some model on some backend. */
+  concerns(caller: Payer): boolean;
 }
 
 interface RuleSettings extends Pick<Settings, "budgets"> {
@@ -60,11 +70,14 @@ export function createRules({ budgets, keys }: RuleSettings, identify: KeyIdenti
     for (const { caller } of acceptedSecrets(key, identify)) {
       const { keyId } = caller;
       const own: Rule[] = [];
-      if (budget !== undefined) own.push(compileOwn(`key:${keyId}`, budget, timeZone));
-      if (tokens !== undefined) own.push(compileOwn(`key:${keyId}:tokens`, tokensPerMinute(tokens), timeZone));
+      if (budget !== undefined) own.push(compileOwn(keyId, `key:${keyId}`, budget, timeZone));
+      if (tokens !== undefined) {
+        own.push(compileOwn(keyId, `key:${keyId}:tokens`, tokensPerMinute(tokens), timeZone));
+      }
       ofKeys.set(keyId, own);
     }
   }
+  const ownOf = ({ keyId }: Payer): readonly Rule[] => (keyId === undefined ? undefined : ofKeys.get(keyId)) ?? [];
   const all = [...common, ...[...ofKeys.values()].flat()];
   const byId = new Map(all.map((rule) => [rule.id, rule]));
   return {
@@ -73,19 +86,18 @@ export function createRules({ budgets, keys }: RuleSettings, identify: KeyIdenti
     countsCost: all.some(({ limits }) => limits.some(({ name }) => name === "cost")),
     hasStrict: all.some(({ isStrict }) => isStrict),
     /** Those that count what the spender spends. */
-    matching(spender: Spender): Rule[] {
-      const own = spender.keyId === undefined ? undefined : ofKeys.get(spender.keyId);
-      return [...common.filter((rule) => rule.matches(spender)), ...(own ?? [])];
-    },
+    matching: (spender: Spender): Rule[] => [...common.filter((rule) => rule.matches(spender)), ...ownOf(spender)],
+    /** Those that may count what the caller spends. */
+    concerning: (caller: Payer): Rule[] => [...common.filter((rule) => rule.concerns(caller)), ...ownOf(caller)],
   };
 }
 
-/** The rule of what has one budget to itself, and is found by its name. */
-function compileOwn(id: string, budget: OwnBudget, timeZone: string): Rule {
-  return compileRule({ ...budget, id, limit: budget, match: {} }, timeZone);
+/** The rule of a key, which is found by its name. */
+function compileOwn(keyId: string, id: string, budget: OwnBudget, timeZone: string): Rule {
+  return compileRule({ ...budget, id, limit: budget, match: { key: [keyId] } }, timeZone, keyId);
 }
 
-function compileRule(rule: BudgetRule, timeZone: string): Rule {
+function compileRule(rule: BudgetRule, timeZone: string, ofKey?: string): Rule {
   const { id, limit, match, window, per, strict, warn_at, when_exceeded, reset_at: resetAtMs = 0 } = rule;
   const isNamed = {
     key: matcherOf(match.key),
@@ -94,27 +106,22 @@ function compileRule(rule: BudgetRule, timeZone: string): Rule {
     model: matcherOf(match.model?.flatMap(spellingsOfModel)),
     backend: matcherOf(match.backend),
   };
+  const concerns = ({ keyId, userId, organizationId }: Payer) =>
+    isNamed.key(keyId) && isNamed.user(userId) && isNamed.organization(organizationId);
   return {
-    id,
+    ...{ id, ofKey, match, window, per, resetAtMs },
     limits: AMOUNT_NAMES.flatMap((name) => {
       const most = limit[name];
       return most === undefined ? [] : [{ name, most: writtenAmount(name, most) }];
     }),
-    window,
     spans: spansOf(window, timeZone, resetAtMs),
-    resetAtMs,
-    per,
     isStrict: strict,
     thresholds: [...new Set([...warn_at, 1])].sort((a, b) => a - b),
     whenExceeded: when_exceeded,
     isRate: "unit" in window ? window.unit === "minute" : window.rollingMs <= 60_000,
     namesBackend: match.backend !== undefined,
-    matches: ({ keyId, userId, organizationId, model, backend }) =>
-      isNamed.key(keyId) &&
-      isNamed.user(userId) &&
-      isNamed.organization(organizationId) &&
-      isNamed.model(model) &&
-      isNamed.backend(backend),
+    matches: (spender) => concerns(spender) && isNamed.model(spender.model) && isNamed.backend(spender.backend),
+    concerns,
   };
 }
 
@@ -127,7 +134,7 @@ function matcherOf(names: readonly string[] | undefined): (name: string | undefi
 }
 
 /** What a rule with `per` keeps apart; those without a name have one budget together. */
-export function subjectOf({ per }: Rule, { keyId, userId, organizationId, model }: Spender): string {
+export function subjectOf({ per }: Rule, { keyId, userId, organizationId, model }: Payer & { model?: string }): string {
   if (per === undefined) return "";
   const name = { key: keyId, user: userId, organization: organizationId, model }[per];
   return name ?? "(none)";
@@ -145,4 +152,9 @@ export function rememberMatches<Value>(most: number, find: (spender: Spender) =>
     },
     forget: () => known.clear(),
   };
+}
+
+/** As the configuration writes it. */
+export function windowText(window: Rule["window"]): string {
+  return "unit" in window ? window.unit : formatDuration(window.rollingMs);
 }

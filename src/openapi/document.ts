@@ -18,6 +18,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Configuration: "The configuration: see it, change it, and go back to an earlier version.",
   Backends: "The backends, one by one.",
   Keys: "The API keys, one by one.",
+  Budgets: "What may be spent, and what is.",
   Observation: "Health, statistics, metrics, errors and explanations.",
 };
 

@@ -13,6 +13,7 @@ export type Tag =
   | "Configuration"
   | "Backends"
   | "Keys"
+  | "Budgets"
   | "Observation";
 
 /** One endpoint, all of it: what it is asked for by, who may, what it takes and answers, and what does that. */

@@ -177,7 +177,7 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
 
 function publicApiParts(
   around: Surroundings,
-  { state, files }: DataPlaneParts,
+  { state, files, budgets }: DataPlaneParts,
   { settings, metadata }: Configured,
   { generate, chains }: Pipeline,
 ) {
@@ -209,6 +209,8 @@ function publicApiParts(
     hasCounter: (model) => hasNative(fleet.board, model, "count-tokens"),
     models: { fleet, metadata, toShownList },
     limits: settings.rate_limiting,
+    budgets,
+    currency: currencyOf(settings),
   } satisfies PublicApiParts;
 }
 

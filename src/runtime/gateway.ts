@@ -103,6 +103,7 @@ export function createGateway({
     errors: telemetry.errors,
     stories: telemetry.stories,
     happenings: telemetry.happenings,
+    ledger: () => composed.budgets.ledger(),
     registry: telemetry.registry,
     requestLog: telemetry.requestLog,
     history: telemetry.history,

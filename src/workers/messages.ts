@@ -2,8 +2,8 @@
 
 import type { HealthState } from "../backends/board.ts";
 import type { Amounts } from "../budgets/amounts.ts";
-import type { OverBudget } from "../budgets/budgets.ts";
-import type { Spender } from "../budgets/rules.ts";
+import type { BudgetStanding, OverBudget } from "../budgets/budgets.ts";
+import type { Payer, Spender } from "../budgets/rules.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Intake } from "../generation/intake.ts";
 import type { Quota } from "../generation/quota.ts";
@@ -200,6 +200,7 @@ export type PrimaryDesk = {
     spender: Spender,
     bound: Amounts,
   ): Promise<{ refusal?: OverBudget | undefined; quota?: Quota | undefined }>;
+  budgetStandings(caller: Payer): Promise<BudgetStanding[]>;
   /** Of an attempt that was let in, whether the primary had answered in time or not. */
   settleSpending(id: number, spent: Amounts): void;
   cached(asked: AskedAnswer): CachedAnswer | undefined;

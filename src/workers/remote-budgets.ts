@@ -24,6 +24,7 @@ function remoteBudgets(
     isOn: rules.all.length > 0,
     isBoundWanted: rules.hasStrict,
     countsCost: rules.countsCost,
+    standings: (caller) => channel.call("budgetStandings", [caller]).then((standings) => standings ?? []),
     reserve(spender, bound) {
       if (!matches.of(spender)) return { refusal: undefined, reservation: undefined };
       const id = newId();

@@ -302,3 +302,126 @@ test("thresholds are told to those who listen, each once", async () => {
   ]);
   follower.leave();
 });
+
+describe("the admin API", () => {
+  const admin = (gateway: Gateway) => new AdminClient(gateway);
+
+  test("shows what is spent, by whom, and adds, changes and removes rules", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await start([]);
+    const rule = { id: "per-key", limit: { cost: 100 }, window: "month", per: "key" };
+    const made = await admin(gateway).send("POST", "/admin/budgets", { body: rule });
+    expect(made).toMatchObject({ status: 201, body: { budget: { id: "per-key", per: "key", window: "month" } } });
+    for (const key of ["a", "a", "b"]) expect(await statusOf(gateway, {}, key)).toBe(200);
+    const { body } = await admin(gateway).send("GET", "/admin/budgets");
+    expect(body).toMatchObject({
+      currency: "USD",
+      time_zone: "UTC",
+      total: 1,
+      budgets: [
+        { subject: "a", limits: [{ amount: "cost", limit: 100, spent: 70, held: 0, remaining: 30, share: 0.7 }] },
+      ],
+    });
+    const shown = await admin(gateway).send("GET", "/admin/budgets/per-key/usage");
+    expect(shown.body).toMatchObject({
+      subjects: [
+        { subject: "a", share: 0.7, cost: 70, input_tokens: 10, output_tokens: 6, requests: 2 },
+        { subject: "b", share: 0.35, cost: 35, requests: 1 },
+      ],
+      history: [
+        { subject: "a", cost: 70 },
+        { subject: "b", cost: 35 },
+      ],
+    });
+    const dry = await admin(gateway).send("PUT", "/admin/budgets/per-key?dry_run=true", {
+      body: { limit: { cost: 70 } },
+    });
+    expect(dry.body).toMatchObject({ dry_run: true, budget: { limits: [{ limit: 70, spent: 70, share: 1 }] } });
+    expect(await statusOf(gateway)).toBe(200);
+    expect(await statusOf(gateway)).toBe(429);
+    const gone = await admin(gateway).send("DELETE", "/admin/budgets/per-key");
+    expect(gone.body).toMatchObject({ removed_budget: { id: "per-key" } });
+    expect(await statusOf(gateway)).toBe(200);
+  });
+
+  test("a reset begins from nothing, with its reason in the history, and a rollback takes it back", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await start(all(30));
+    expect([await statusOf(gateway), await statusOf(gateway)]).toEqual([200, 429]);
+    const before = (await admin(gateway).send("GET", "/admin/budgets")).headers.get("etag")?.replaceAll('"', "");
+    const reset = await admin(gateway).send("POST", "/admin/budgets/all/reset", {
+      body: { reason: "the bill was paid" },
+    });
+    expect(reset.body).toMatchObject({ budget: { limits: [{ spent: 0 }] } });
+    expect(await statusOf(gateway)).toBe(200);
+    const { text } = await admin(gateway).send("GET", "/admin/config/history");
+    expect(text).toContain("budget all reset: the bill was paid");
+    expect((await admin(gateway).send("POST", `/admin/config/rollback/${before}`)).status).toBe(200);
+    const after = await admin(gateway).send("GET", "/admin/budgets/all");
+    expect(after.body).toMatchObject({ reset_at: null, limits: [{ spent: 70 }] });
+  });
+
+  test("a key is made with a budget, which is shown beside the rules and reset by its name", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await start([]);
+    const intern = {
+      id: "intern",
+      key: "secret-of-intern",
+      budget: { cost: 20, window: "month" },
+      token_limit: 20_000,
+    };
+    const made = await admin(gateway).send("POST", "/admin/keys", { body: intern });
+    expect(made).toMatchObject({
+      status: 201,
+      body: { key: { id: "intern", budget: { cost: 20 }, token_limit: 20_000 } },
+    });
+    expect([await statusOf(gateway, {}, "intern"), await statusOf(gateway, {}, "intern")]).toEqual([200, 429]);
+    const { body } = await admin(gateway).send("GET", "/admin/budgets");
+    expect(body.budgets).toMatchObject([
+      { id: "key:intern", key: "intern", limits: [{ spent: 35 }] },
+      { id: "key:intern:tokens", key: "intern", window: "1m", limits: [{ amount: "tokens", spent: 8, limit: 20_000 }] },
+    ]);
+    expect((await admin(gateway).send("PUT", "/admin/budgets/key:intern", { body: {} })).status).toBe(409);
+    expect((await admin(gateway).send("POST", "/admin/budgets/key:intern/reset")).status).toBe(200);
+    expect(await statusOf(gateway, {}, "intern")).toBe(200);
+  });
+
+  test("a mistake is told by its field", async () => {
+    const gateway = await start([]);
+    const wrong = { id: "a b", limit: { cost: -1 }, window: "year", match: { team: "x" } };
+    const { status, text } = await admin(gateway).send("POST", "/admin/budgets", { body: wrong });
+    expect(status).toBe(400);
+    for (const field of ['"id"', '"limit.cost"', '"window"', "team"]) expect(text).toContain(field);
+  });
+});
+
+test("the holder of a key sees what is left", async () => {
+  backend.answer = chat("x", usage(5, 3));
+  const gateway = await start([
+    { id: "sales", match: { organization: "sales", model: "m" }, limit: { cost: 500 }, window: "month" },
+    { id: "others", match: { organization: "others" }, limit: { cost: 1 }, window: "month" },
+    { id: "each", limit: { requests: 10 }, window: "day", per: "key" },
+  ]);
+  await statusOf(gateway, {}, "b");
+  await statusOf(gateway);
+  const me = (await (await gateway.fetch("/v1/me", bearer("a"))).json()) as { budgets: object[] };
+  expect(me.budgets).toMatchObject([
+    {
+      id: "sales",
+      window: "month",
+      models: ["m"],
+      limits: [{ amount: "cost", spent: 70, remaining: 430, currency: "USD" }],
+    },
+    { id: "each", window: "day", models: null, limits: [{ amount: "requests", spent: 1, limit: 10, remaining: 9 }] },
+  ]);
+});
+
+test("metrics show what is spent and refused", async () => {
+  backend.answer = chat("x", usage(5, 3));
+  const gateway = await start(all(30));
+  expect([await statusOf(gateway), await statusOf(gateway)]).toEqual([200, 429]);
+  const text = await (await gateway.fetch("/metrics")).text();
+  expect(text).toContain('signalbox_budget_spent{budget="all",amount="cost"} 35\n');
+  expect(text).toContain('signalbox_budget_limit{budget="all",amount="cost"} 30\n');
+  expect(text).toContain('signalbox_budget_refusals_total{budget="all"} 1\n');
+});

@@ -181,6 +181,7 @@ test("GET /v1/me tells the holder of a token what it may do", async () => {
     models: ["m"],
     expires_at: expect.any(String),
     limits: {},
+    budgets: [],
   });
 });
 

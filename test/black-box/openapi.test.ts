@@ -801,3 +801,24 @@ describe("keys", () => {
     await call("GET", "/admin/keys/{id}", { parameters, status: 404 });
   });
 });
+
+describe("budgets", () => {
+  test("the life of a budget", async () => {
+    const parameters = { id: "small" };
+    const body = { id: "small", match: { model: "m*" }, limit: { cost: 5, requests: 100 }, window: "month" };
+    await call("POST", "/admin/budgets", { body, query: "?dry_run=true" });
+    await call("POST", "/admin/budgets", { body, status: 201 });
+    await call("POST", "/admin/budgets", { body, status: 409 });
+    await call("POST", "/admin/budgets", { body: { id: "x", limit: { cost: -1 } }, invalidBody: true, status: 400 });
+    await call("GET", "/admin/budgets");
+    await call("GET", "/admin/budgets/{id}", { parameters });
+    await call("PUT", "/admin/budgets/{id}", { parameters, body: { limit: { cost: 7 }, per: "key" } });
+    await call("GET", "/admin/budgets/{id}/usage", { parameters });
+    await call("GET", "/admin/budgets/{id}/usage", { parameters: { id: "other" }, status: 404 });
+    await call("POST", "/admin/budgets/{id}/reset", { parameters, body: { reason: "the bill was paid" } });
+    await call("POST", "/admin/budgets/{id}/reset", { parameters, body: { until: 1 }, invalidBody: true, status: 400 });
+    await call("DELETE", "/admin/budgets/{id}", { parameters });
+    await call("DELETE", "/admin/budgets/{id}", { parameters, status: 404 });
+    await call("GET", "/admin/budgets/{id}", { parameters, status: 404 });
+  });
+});

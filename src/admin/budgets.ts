@@ -1,0 +1,195 @@
+// /admin/budgets: the rules of the section budgets one at a time, with what is spent of them; those that keys carry are shown
+// beside them, and changed where the keys are.
+
+import { createRules, type Rule } from "../budgets/rules.ts";
+import { currencyOf } from "../config/sections/currency.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { Mapping } from "../config/values/values.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import { StorageError } from "../lib/resilient-database.ts";
+import { type DescribedEndpoint, pathParameter } from "../openapi/operation.ts";
+import {
+  BUDGET_SCHEMAS,
+  BudgetChange,
+  BudgetChanged,
+  BudgetList,
+  BudgetRecord,
+  BudgetRemoved,
+  BudgetReset,
+  BudgetUsage,
+} from "./budget-schemas.ts";
+import { budgetRecord, budgetUsage } from "./budget-view.ts";
+import { createCollection } from "./collection.ts";
+import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
+import type { AdminParts } from "./parts.ts";
+import { shortened } from "./refusals.ts";
+
+type BudgetParts = Pick<AdminParts, "store" | "identify" | "clock" | "ledger">;
+
+/** Budgets that are listed: those of the section first. */
+const MOST_LISTED = 10_000;
+const HISTORY_MS = 400 * 86_400_000;
+
+const endpoint = adminGroup("Budgets", BUDGET_SCHEMAS);
+const budgetId = pathParameter(
+  "id",
+  "Id of a budget: of a rule, or key:ID and key:ID:tokens for those that a key carries.",
+);
+
+export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
+  const { store, identify, clock, ledger } = parts;
+  const settings = () => store.current.settings;
+
+  /** As it would be under other settings, for a dry run. */
+  function ruleOf(id: string, { budgets: rules, api_keys }: Settings) {
+    const rule = createRules({ budgets: rules, keys: api_keys.keys }, identify).byId.get(id);
+    if (rule === undefined) throw budgets.unknown(id);
+    return rule;
+  }
+
+  function running(id: string) {
+    const rule = ledger().rule(id);
+    if (rule === undefined) throw budgets.unknown(id);
+    return rule;
+  }
+
+  const record = (rule: Rule) => budgetRecord(rule, ledger(), clock.wallTime());
+
+  const budgets = createCollection(store, {
+    noun: "budget",
+    place: "/admin/budgets",
+    idField: "id",
+    fixedId: "cannot be changed: what was spent belongs to it",
+    path: ["budgets", "rules"],
+    read: (written) => written,
+    positionOf(id, list) {
+      const position = list.findIndex((rule) => rule.id === id);
+      if (position !== -1) return position;
+      return ledger().rule(id)?.ofKey === undefined ? -1 : list.length;
+    },
+    elsewhere: "is carried by a key; change it with PUT /admin/keys/{id}.",
+    shown: ({ after, list, position }) => record(ruleOf(String(list[position]?.id), after)),
+    shownGone: (id) => record(running(id)),
+  });
+  const keys = createCollection(store, {
+    noun: "budget",
+    place: "/admin/budgets",
+    idField: "id",
+    fixedId: "",
+    path: ["api_keys", "keys"],
+    read: (written) => written,
+    positionOf: (id) => settings().api_keys.keys.findIndex((key) => `key:${identify(key)}` === id),
+    elsewhere: "stands in api_keys.api_keys_file; change it there.",
+    shown({ after, position }) {
+      const key = after.api_keys.keys[position];
+      return record(ruleOf(`key:${key && identify(key)}`, after));
+    },
+    shownGone: (id) => record(running(id)),
+  });
+
+  return [
+    endpoint("GET /admin/budgets", {
+      id: "listBudgets",
+      summary: "Every budget, and what is spent of it",
+      answers: [versioned(BudgetList, "The budgets: those of the section, then those that keys carry.")],
+      handle(call) {
+        const rules = ledger().rules();
+        const rows = rules.slice(0, MOST_LISTED).map(record);
+        const body = {
+          currency: currencyOf(settings()),
+          time_zone: settings().budgets.time_zone,
+          budgets: rows,
+          total: rules.length,
+        };
+        return answer(call, body, { version: store.current.version });
+      },
+    }),
+    endpoint("POST /admin/budgets", {
+      id: "createBudget",
+      summary: "Add a rule",
+      parameters: [dryRun],
+      body: {
+        schema: BudgetChange,
+        isChecked: false,
+        example: { id: "sales-month", match: { organization: "sales" }, limit: { cost: 500 }, window: "month" },
+      },
+      changes: true,
+      answers: [versioned(BudgetChanged, "Added.", 201), versioned(BudgetChanged, "What would be added.")],
+      handle: async (call, read) => await budgets.create(call, budgets.read(await read())),
+    }),
+    endpoint("GET /admin/budgets/{id...}", {
+      id: "getBudget",
+      summary: "One budget",
+      parameters: [budgetId],
+      answers: [versioned(BudgetRecord, "The budget.")],
+      handle: (call) => answer(call, record(running(call.parameters.id)), { version: store.current.version }),
+    }),
+    endpoint("PUT /admin/budgets/{id...}", {
+      id: "updateBudget",
+      summary: "Change a rule; what was spent stays",
+      parameters: [budgetId, dryRun],
+      body: { schema: BudgetChange, isChecked: false, example: { limit: { cost: 700 } } },
+      changes: true,
+      answers: [versioned(BudgetChanged, "Changed.")],
+      handle: async (call, read) => await budgets.update(call, call.parameters.id, budgets.read(await read())),
+    }),
+    endpoint("DELETE /admin/budgets/{id...}", {
+      id: "deleteBudget",
+      summary: "Remove a rule",
+      parameters: [budgetId, dryRun],
+      changes: true,
+      answers: [versioned(BudgetRemoved, "Removed.")],
+      handle: (call) => budgets.remove(call, call.parameters.id),
+    }),
+    endpoint("GET /admin/budgets/{id...}/usage", {
+      id: "getBudgetUsage",
+      summary: "What was spent of a budget, by whom, and window by window",
+      parameters: [budgetId],
+      answers: [versioned(BudgetUsage, "What was spent.")],
+      errors: [503],
+      handle(call) {
+        const rule = running(call.parameters.id);
+        const nowMs = clock.wallTime();
+        try {
+          const usage = budgetUsage(rule, ledger(), currencyOf(settings()), nowMs, nowMs - HISTORY_MS);
+          return answer(call, usage, { version: store.current.version });
+        } catch (error) {
+          if (error instanceof StorageError) throw new GatewayError(ERRORS.storageUnavailable, error.message);
+          throw error;
+        }
+      },
+    }),
+    endpoint("POST /admin/budgets/{id...}/reset", {
+      id: "resetBudget",
+      summary: "Begin a budget from nothing",
+      description:
+        "Writes reset_at into the rule, or into the budget of the key, which makes a version of the configuration with the reason; its rollback counts what was spent before again. For all of a budget with per.",
+      parameters: [budgetId, dryRun],
+      body: { schema: BudgetReset, optional: true, example: { reason: "the bill was paid" } },
+      changes: true,
+      answers: [versioned(BudgetChanged, "Begun from nothing.")],
+      async handle(call, read) {
+        const { id } = call.parameters;
+        const { reason, version } = await read();
+        const { ofKey } = running(id);
+        const resetAt = { reset_at: new Date(clock.wallTime()).toISOString() };
+        const why = reason === undefined ? "" : `: ${reason}`;
+        const change = { version, description: `budget ${shortened(id)} reset${why}` };
+        if (ofKey === undefined) {
+          const made = await budgets.change(call, id, change, (rule) => ({ ...rule, ...resetAt }));
+          return budgets.answerItem(call, made, "begins from nothing", {});
+        }
+        if (id !== `key:${ofKey}`) {
+          const message = `The budget '${shortened(id)}' is of one minute, which is over before a reset would help.`;
+          throw new GatewayError(ERRORS.invalidRequest, message, { param: "id" });
+        }
+        const made = await keys.change(call, id, change, (key) => ({
+          ...key,
+          budget: { ...(key.budget as Mapping), ...resetAt },
+        }));
+        return keys.answerItem(call, made, "begins from nothing", {});
+      },
+    }),
+  ];
+}
