@@ -1,7 +1,7 @@
 // One budget: what its rule lets one subject spend, what of it is spent, and what is set aside for requests under way.
 
 import type { Linked } from "../lib/recency-list.ts";
-import { type Amounts, add, amountOf, NOTHING } from "./amounts.ts";
+import { type Amounts, add, amountOf, isNothing, NOTHING, subtract } from "./amounts.ts";
 import type { OverBudget, Threshold } from "./budgets.ts";
 import { type Rule, windowText } from "./rules.ts";
 import type { SpentRow } from "./spending-store.ts";
@@ -11,10 +11,10 @@ import type { BudgetSpan } from "./windows.ts";
 interface SpentSpan {
   readonly fromMs: number;
   readonly endsMs: number;
-  readonly spent: Amounts;
-  /** The part of it that is not in the store. */
+  /** What the store has. */
+  readonly saved: Amounts;
+  /** What it has not been given. */
   readonly unsaved: Amounts;
-  isUnsaved: boolean;
 }
 
 export class Account implements Linked<Account> {
@@ -32,6 +32,8 @@ export class Account implements Linked<Account> {
   readonly #reserved: Amounts = { ...NOTHING };
   /** The number of thresholds that were told. */
   #told = 0;
+  /** The amounts at which the next one is crossed, in the order of the limits. */
+  #nextAt: number[] = [];
   #slot: SpentSpan | undefined;
   #span: BudgetSpan | undefined;
   /** Before this time nothing changes by itself. */
@@ -54,9 +56,8 @@ export class Account implements Linked<Account> {
     return this.#reserved;
   }
 
-  get isSaved(): boolean {
-    return !this.#slots.some((slot) => slot.isUnsaved);
-  }
+  /** All of it is in the store. */
+  isSaved = true;
 
   /** Nothing is set aside: every reservation holds one request. */
   get isIdle(): boolean {
@@ -65,7 +66,7 @@ export class Account implements Linked<Account> {
 
   /** Takes what the store knows in place of what was known, except for what it has not been given. */
   load(rows: readonly SpentRow[], nowMs: number): void {
-    const unsaved = this.#slots.filter((slot) => slot.isUnsaved);
+    const unsaved = this.#slots.filter((slot) => !isNothing(slot.unsaved));
     this.#slots = rows
       .filter(({ fromMs }) => fromMs >= this.#rule.resetAtMs)
       .map(({ fromMs, endsMs, cost, input, output, requests }) => {
@@ -74,19 +75,15 @@ export class Account implements Linked<Account> {
     for (const own of unsaved) {
       const slot = this.#slots.find(({ fromMs }) => fromMs === own.fromMs);
       if (slot === undefined) this.#slots.push(own);
-      else {
-        add(slot.spent, own.unsaved);
-        add(slot.unsaved, own.unsaved);
-        slot.isUnsaved = true;
-      }
+      else add(slot.unsaved, own.unsaved);
     }
     this.#slots.sort((a, b) => a.fromMs - b.fromMs);
     this.isLoaded = true;
     this.#slot = undefined;
     this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
-    this.#sum();
+    this.#sum(nowMs);
     this.advance(nowMs);
-    this.#told = this.#passed();
+    this.#tellFrom(this.#passed());
   }
 
   /** Another version of its rule holds; what was spent has to be loaded again where the window is another one. */
@@ -95,22 +92,20 @@ export class Account implements Linked<Account> {
     this.#rule = rule;
     this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
     if (!Bun.deepEquals(before.window, rule.window) || before.resetAtMs !== rule.resetAtMs) this.isLoaded = false;
-    else this.#told = Math.min(this.#told, this.#passed());
+    else this.#tellFrom(Math.min(this.#told, this.#passed()));
   }
 
   /** Forgets what does not count any more. */
   advance(nowMs: number): void {
     if (nowMs < this.#steadyUntilMs && nowMs >= (this.#span?.fromMs ?? 0)) return;
-    const isOver = ({ endsMs, isUnsaved }: SpentSpan) => endsMs <= nowMs && !isUnsaved;
-    if (this.#slots.some(isOver)) {
-      this.#slots = this.#slots.filter((slot) => !isOver(slot));
-    }
+    const isOver = ({ endsMs, unsaved }: SpentSpan) => endsMs <= nowMs && isNothing(unsaved);
+    if (this.#slots.some(isOver)) this.#slots = this.#slots.filter((slot) => !isOver(slot));
     this.#sum(nowMs);
     this.#span = this.#rule.spans(nowMs);
     this.#slot = undefined;
     const ends = this.#slots.map(({ endsMs }) => endsMs).filter((endsMs) => endsMs > nowMs);
     this.#steadyUntilMs = Math.min(this.#span.untilMs, ...ends);
-    this.#told = Math.min(this.#told, this.#passed());
+    this.#tellFrom(Math.min(this.#told, this.#passed()));
   }
 
   /** Why a request that costs at most `bound` is not let in; undefined: it is. */
@@ -144,27 +139,41 @@ export class Account implements Linked<Account> {
     add(this.#reserved, bound);
   }
 
-  /** A request is over for which `bound` was set aside. Returns the thresholds that it has crossed. */
-  settle(bound: Amounts, spent: Amounts, nowMs: number): Threshold[] {
-    add(this.#reserved, bound, -1);
-    if (spent.cost === 0 && spent.input === 0 && spent.output === 0 && spent.requests === 0) return [];
+  /** A request is over for which `bound` was set aside. Returns the thresholds that it has crossed, if any. */
+  settle(bound: Amounts, spent: Amounts, nowMs: number): Threshold[] | undefined {
+    subtract(this.#reserved, bound);
+    if (isNothing(spent)) return undefined;
     this.advance(nowMs);
-    const slot = this.#current(nowMs);
-    add(slot.spent, spent);
-    add(slot.unsaved, spent);
-    slot.isUnsaved = true;
+    add(this.#current(nowMs).unsaved, spent);
+    this.isSaved = false;
     add(this.#spent, spent);
+    const { limits } = this.#rule;
+    for (let place = 0; place < limits.length; place++) {
+      const { name } = limits[place] as Rule["limits"][number];
+      if (amountOf(this.#spent, name) >= (this.#nextAt[place] as number)) return this.#crossed();
+    }
+    return undefined;
+  }
+
+  #crossed(): Threshold[] {
     const passed = this.#passed();
     const crossed = this.#rule.thresholds.slice(this.#told, passed).map((share) => this.#threshold(share));
-    this.#told = Math.max(this.#told, passed);
+    this.#tellFrom(Math.max(this.#told, passed));
     return crossed;
+  }
+
+  #tellFrom(told: number): void {
+    const { limits, thresholds } = this.#rule;
+    this.#told = told;
+    const next = thresholds[told] ?? Number.POSITIVE_INFINITY;
+    this.#nextAt = limits.map(({ most }) => (most === 0 ? Number.POSITIVE_INFINITY : most * next));
   }
 
   /** What the store has to be given. */
   unsaved(): { row: SpentRow; saved(total: Amounts): void }[] {
     const { id: rule, window } = this.#rule;
     return this.#slots
-      .filter((slot) => slot.isUnsaved)
+      .filter((slot) => !isNothing(slot.unsaved))
       .map((slot) => ({
         row: {
           rule,
@@ -175,11 +184,12 @@ export class Account implements Linked<Account> {
           ...slot.unsaved,
         },
         saved: (total) => {
-          slot.isUnsaved = false;
+          add(slot.saved, slot.unsaved);
           Object.assign(slot.unsaved, NOTHING);
-          if (Bun.deepEquals(slot.spent, total)) return;
+          this.isSaved = true;
+          if (Bun.deepEquals(slot.saved, total)) return;
           // Another process has added to it.
-          Object.assign(slot.spent, total);
+          Object.assign(slot.saved, total);
           this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
         },
       }));
@@ -196,9 +206,13 @@ export class Account implements Linked<Account> {
     return this.#slot;
   }
 
-  #sum(nowMs = Number.NEGATIVE_INFINITY): void {
+  #sum(nowMs: number): void {
     Object.assign(this.#spent, NOTHING);
-    for (const { spent, endsMs } of this.#slots) if (endsMs > nowMs) add(this.#spent, spent);
+    for (const { saved, unsaved, endsMs } of this.#slots) {
+      if (endsMs <= nowMs) continue;
+      add(this.#spent, saved);
+      add(this.#spent, unsaved);
+    }
   }
 
   /** When so much and no more is spent, if nothing is added. */
@@ -208,7 +222,7 @@ export class Account implements Linked<Account> {
     for (const slot of this.#slots.toSorted((a, b) => a.endsMs - b.endsMs)) {
       if (slot.endsMs <= nowMs) continue;
       freeAtMs = slot.endsMs;
-      spent -= amountOf(slot.spent, name);
+      spent -= amountOf(slot.saved, name) + amountOf(slot.unsaved, name);
       if (spent < most || (spent === most && most > 0)) break;
     }
     return freeAtMs;
@@ -242,6 +256,6 @@ export class Account implements Linked<Account> {
   }
 }
 
-function newSlot(fromMs: number, endsMs: number, spent: Amounts): SpentSpan {
-  return { fromMs, endsMs, spent, unsaved: { ...NOTHING }, isUnsaved: false };
+function newSlot(fromMs: number, endsMs: number, saved: Amounts): SpentSpan {
+  return { fromMs, endsMs, saved, unsaved: { ...NOTHING } };
 }

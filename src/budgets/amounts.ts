@@ -33,14 +33,30 @@ export function writtenAmount(name: AmountName, shown: number): number {
   return name === "cost" ? Math.round(shown * NANOS) : shown;
 }
 
-/** A sum never leaves the whole numbers, whatever a backend claims to have counted. */
-export function add(to: Amounts, from: Amounts, sign: 1 | -1 = 1): void {
-  to.cost = bounded(to.cost + sign * from.cost);
-  to.input = bounded(to.input + sign * from.input);
-  to.output = bounded(to.output + sign * from.output);
-  to.requests = bounded(to.requests + sign * from.requests);
+export function add(to: Amounts, from: Amounts): void {
+  to.cost += from.cost;
+  to.input += from.input;
+  to.output += from.output;
+  to.requests += from.requests;
 }
 
-function bounded(amount: number): number {
-  return Math.min(Math.max(0, amount), Number.MAX_SAFE_INTEGER);
+/** Takes back what was added. */
+export function subtract(from: Amounts, what: Amounts): void {
+  from.cost -= what.cost;
+  from.input -= what.input;
+  from.output -= what.output;
+  from.requests -= what.requests;
+}
+
+/** No request costs so much. A backend that claims more would take the sums out of the whole numbers. */
+const MOST_OF_ONE = 1_000_000_000_000;
+
+/** As it is counted: whole, and not absurd. */
+export function counted({ cost, input, output, requests }: Amounts): Amounts {
+  const bounded = (amount: number) => (amount >= 0 ? Math.min(Math.round(amount), MOST_OF_ONE) : 0);
+  return { cost: bounded(cost), input: bounded(input), output: bounded(output), requests };
+}
+
+export function isNothing({ cost, input, output, requests }: Amounts): boolean {
+  return cost === 0 && input === 0 && output === 0 && requests === 0;
 }

@@ -1,13 +1,13 @@
 // The budgets of this process: an account for each rule and subject, whose spending is written down a moment after it was
 // settled. Bounded: accounts that were not used for longest are forgotten, and loaded again when they are asked for.
 
-import type { Allowance, Quota } from "../generation/quota.ts";
+import type { Quota } from "../generation/quota.ts";
 import type { Clock } from "../lib/clock.ts";
 import { RecencyList } from "../lib/recency-list.ts";
 import { StorageError } from "../lib/resilient-database.ts";
 import type { Logger } from "../logging/logger.ts";
 import { Account } from "./account.ts";
-import { type AmountName, type Amounts, amountOf } from "./amounts.ts";
+import { type AmountName, type Amounts, amountOf, counted } from "./amounts.ts";
 import type { BudgetStanding, Budgets, OverBudget, Reservation, Reserved, Threshold } from "./budgets.ts";
 import { type Payer, type Rule, type Rules, rememberMatches, type Spender, subjectOf, windowText } from "./rules.ts";
 import type { SpendingStore } from "./spending-store.ts";
@@ -54,11 +54,12 @@ export function createLedger(parts: LedgerParts) {
   const accounts = new Map<string, Account>();
   const uses = new RecencyList<Account>();
   const unsaved = new Set<Account>();
-  const matches = rememberMatches(MAX_MATCHES, (spender) =>
-    rules
-      .matching(spender)
-      .map((rule) => ({ rule, subject: subjectOf(rule, spender), account: undefined as Account | undefined })),
-  );
+  /** The accounts of a spender; one that made room for others has to be found again. */
+  const matches = rememberMatches(MAX_MATCHES, (spender) => ({
+    spender,
+    rules: rules.matching(spender),
+    accounts: [] as Account[],
+  }));
   let timer: Timer | undefined;
   let tending: Timer | undefined;
   let trouble: string | undefined;
@@ -125,15 +126,22 @@ export function createLedger(parts: LedgerParts) {
   }
 
   /** The accounts of a spender, as they stand now. */
-  function accountsOf(spender: Spender, nowMs: number): Account[] {
-    return matches.of(spender).map((match) => {
-      if (match.account?.isKept !== true) match.account = accountOf(match.rule, match.subject);
-      else uses.use(match.account);
-      const { account } = match;
+  function accountsOf(spender: Spender, nowMs: number): readonly Account[] {
+    const match = matches.of(spender);
+    const { accounts: found } = match;
+    // While nothing has to make room soon, it does not matter which was used last.
+    const isCrowded = accounts.size > maxAccounts / 2;
+    for (let place = 0; place < match.rules.length; place++) {
+      let account = found[place];
+      if (account?.isKept !== true) {
+        const rule = match.rules[place] as Rule;
+        account = accountOf(rule, subjectOf(rule, spender));
+        found[place] = account;
+      } else if (isCrowded) uses.use(account);
       if (account.isLoaded) account.advance(nowMs);
       else load(account, nowMs);
-      return account;
-    });
+    }
+    return found;
   }
 
   function saveSoon(): void {
@@ -166,7 +174,8 @@ export function createLedger(parts: LedgerParts) {
   function settle(account: Account, bound: Amounts, spent: Amounts, nowMs: number): void {
     // A rule that has gone meanwhile counts no more.
     if (!account.isKept) return;
-    for (const threshold of account.settle(bound, spent, nowMs)) told.crossed(threshold);
+    const crossed = account.settle(bound, spent, nowMs);
+    if (crossed !== undefined) for (const threshold of crossed) told.crossed(threshold);
     if (account.isSaved || unsaved.has(account)) return;
     unsaved.add(account);
     saveSoon();
@@ -181,14 +190,12 @@ export function createLedger(parts: LedgerParts) {
   }
 
   function reservationOf(concerned: readonly Account[], bound: Amounts, nowMs: number): Reservation {
-    let isSettled = false;
     for (const account of concerned) account.reserve(bound);
     return {
       quota: quotaOf(concerned, nowMs),
-      settle(spent) {
-        if (isSettled) return;
-        isSettled = true;
+      settle(told) {
         const settledMs = wallTime();
+        const spent = counted(told);
         for (const account of concerned) settle(account, bound, spent, settledMs);
       },
     };
@@ -296,12 +303,12 @@ function quotaOf(concerned: readonly Account[], nowMs: number): Quota | undefine
   let quota: Quota | undefined;
   for (const { rule, spent, reserved } of concerned) {
     for (const { name, most } of rule.limits) {
-      const counted = QUOTA_NAMES.get(name);
-      if (counted === undefined) continue;
-      const used = amountOf(spent, name) + amountOf(reserved, name);
-      const left: Allowance = { limit: most, remaining: Math.max(0, most - used), resetAtMs: rule.spans(nowMs).endsMs };
-      const tightest = quota?.[counted];
-      if (tightest === undefined || left.remaining < tightest.remaining) quota = { ...quota, [counted]: left };
+      const count = QUOTA_NAMES.get(name);
+      if (count === undefined) continue;
+      const remaining = Math.max(0, most - amountOf(spent, name) - amountOf(reserved, name));
+      if (remaining >= (quota?.[count]?.remaining ?? Number.POSITIVE_INFINITY)) continue;
+      quota ??= {};
+      quota[count] = { limit: most, remaining, resetAtMs: rule.spans(nowMs).endsMs };
     }
   }
   return quota;

@@ -100,6 +100,7 @@ export async function attempt(
     attempted(name, failure, durationMs, firstTokenMs);
     if (usage !== undefined) record.usage = usage;
     held?.settle({ failure, usage, seen: held.seen });
+    held = undefined;
     prefixes?.ended(entry.backend, failure, claim, usage);
     step.durationMs = durationMs;
     if (failure === undefined) step.status = 200;

@@ -45,12 +45,17 @@ export function createFallbackChains(forwarder: Forwarder) {
 
   /**
    * The first answer along the chain. A client's own error is answered at once. Throws all_fallbacks_exhausted when a
-   * chain exists and none of its models could answer.
+   * chain exists and none of its models could answer, and a BudgetError where what the request may cost is spent.
    */
   async function walk(context: RequestContext, request: ModelRequest): Promise<FallbackResult> {
     const chain = chainOf(context, request.model);
     if (chain.length === 0) {
-      const result = (await forwarder.forward(context, request)) as FallbackResult;
+      let result: FallbackResult;
+      try {
+        result = (await forwarder.forward(context, request)) as FallbackResult;
+      } catch (error) {
+        return await standInFor(context, request, error);
+      }
       if (result.kind === "failed") addRule(context, whyNoChain(context, request.model));
       result.model = request.model;
       result.reasons = NO_REASONS;
@@ -89,7 +94,7 @@ export function createFallbackChains(forwarder: Forwarder) {
           return { ...result, model, reasons };
         }
       } catch (error) {
-        if (error instanceof BudgetError && isOriginal) throw error;
+        if (error instanceof BudgetError && isOriginal) return await standInFor(context, request, error);
         reason = error instanceof BudgetError ? OVER_BUDGET : refusalOf(error, fallback_policy.trigger_conditions);
         // What a stand-in or its format cannot do is no mistake of the client.
         if (!isOriginal && error instanceof GatewayError && error.status === 400) reason ??= refusedFor(error);
@@ -107,13 +112,10 @@ export function createFallbackChains(forwarder: Forwarder) {
     throw exhausted(request.model, chain, reasons, retryAfterMs);
   }
 
-  /** The answer of the model that a budget names for the time when it is spent. */
-  async function standInFor(
-    context: RequestContext,
-    request: ModelRequest,
-    refused: BudgetError,
-    model: string,
-  ): Promise<FallbackResult> {
+  /** The answer of the model that a budget names for the time when it is spent. Throws every other refusal. */
+  async function standInFor(context: RequestContext, request: ModelRequest, refused: unknown): Promise<FallbackResult> {
+    const model = refused instanceof BudgetError ? refused.refusal.useModel : undefined;
+    if (model === undefined) throw refused;
     const { record } = context;
     record.standIn(model);
     record.fallbackReason = OVER_BUDGET;
@@ -132,15 +134,7 @@ export function createFallbackChains(forwarder: Forwarder) {
 
   return {
     chainOf,
-    /** The same of the model that a budget names, where the one for the model that was asked is spent. Throws a BudgetError. */
-    async forward(context: RequestContext, request: ModelRequest): Promise<FallbackResult> {
-      try {
-        return await walk(context, request);
-      } catch (error) {
-        if (!(error instanceof BudgetError) || error.refusal.useModel === undefined) throw error;
-        return await standInFor(context, request, error, error.refusal.useModel);
-      }
-    },
+    forward: walk,
   };
 }
 
