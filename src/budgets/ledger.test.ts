@@ -216,6 +216,15 @@ describe("what lasts", () => {
     expect(refusalOf(ledger)).toMatchObject({ spent: 11 * NANOS });
   });
 
+  test("a reset of a rule with per is seen by those who only look", () => {
+    const rule: RuleInput = { id: "m", limit: { cost: 10 }, window: "month", per: "key" };
+    const { ledger, clock } = start([rule]);
+    spend(ledger, money(10));
+    clock.nowMs += 1_000;
+    ledger.follow(rulesOf([{ ...rule, reset_at: new Date(clock.nowMs).toISOString() }]));
+    expect([...ledger.accounts()].map(({ subject, spent }) => [subject, spent.cost])).toEqual([["k", 0]]);
+  });
+
   test("a changed limit keeps what was spent and what is set aside", () => {
     const rule: RuleInput = { id: "m", limit: { cost: 10 }, window: "month", strict: true };
     const { ledger } = start([rule]);

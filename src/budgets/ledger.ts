@@ -77,6 +77,11 @@ export function createLedger(parts: LedgerParts) {
     trouble = undefined;
   }
 
+  function bringUpToDate(account: Account, nowMs: number): void {
+    if (account.isLoaded) account.advance(nowMs);
+    else load(account, nowMs);
+  }
+
   function load(account: Account, nowMs: number): void {
     const { rule, subject } = account;
     if (clock.now() < retryAtMs) return;
@@ -120,8 +125,7 @@ export function createLedger(parts: LedgerParts) {
 
   function accountNow(rule: Rule, subject: string, nowMs: number): Account {
     const account = accountOf(rule, subject);
-    if (account.isLoaded) account.advance(nowMs);
-    else load(account, nowMs);
+    bringUpToDate(account, nowMs);
     return account;
   }
 
@@ -138,8 +142,7 @@ export function createLedger(parts: LedgerParts) {
         account = accountOf(rule, subjectOf(rule, spender));
         found[place] = account;
       } else if (isCrowded) uses.use(account);
-      if (account.isLoaded) account.advance(nowMs);
-      else load(account, nowMs);
+      bringUpToDate(account, nowMs);
     }
     return found;
   }
@@ -262,7 +265,7 @@ export function createLedger(parts: LedgerParts) {
       const nowMs = wallTime();
       if (save()) return store.bySubject(rule.id, windowText(rule.window), nowMs, MAX_SUBJECTS);
       const own = [...uses].filter((account) => account.rule === rule);
-      for (const account of own) account.advance(nowMs);
+      for (const account of own) bringUpToDate(account, nowMs);
       return own.map(({ subject, spent }) => ({ subject, ...spent })).slice(-MAX_SUBJECTS);
     },
     /** What was spent, span by span, the latest first. Throws a StorageError. */
@@ -273,7 +276,7 @@ export function createLedger(parts: LedgerParts) {
     /** Those in memory, as they stand now. */
     accounts(): Iterable<Account> {
       const nowMs = wallTime();
-      for (const account of uses) account.advance(nowMs);
+      for (const account of uses) bringUpToDate(account, nowMs);
       return uses;
     },
     /** Why the last write failed; undefined: it did not. */

@@ -174,6 +174,42 @@ describe("a backend", () => {
   });
 });
 
+describe("a budget", () => {
+  test("is added by a form, and shows what is spent, by whom", async () => {
+    const key = { id: "spender", key: "secret-of-the-spender" };
+    expect((await send("POST", "/admin/keys", key)).status).toBe(201);
+    await goTo("budgets", "Budgets");
+    await page.getByRole("link", { name: "Add a budget" }).click();
+    await field("ID").fill("per-key");
+    await page.getByText("Limit", { exact: true }).click();
+    await field("Requests").fill("4");
+    await field("Window").fill("day");
+    await field("Per").selectOption("key");
+    await accepted();
+    await button("Add the budget").click();
+    await page.getByRole("row", { name: /^per-key.*everything, for each key.*day.*0 of 4 requests/ }).waitFor();
+    for (let count = 0; count < 3; count++) {
+      const messages = [{ role: "user", content: `question ${count}` }];
+      expect((await busy.gateway.chat({ model: "qwen3-32b", messages }, bearer(key.key))).status).toBe(200);
+    }
+    await page.reload();
+    await page.getByRole("row", { name: /^per-key.*3 of 4 requests, 75 %/ }).waitFor();
+    await page.getByRole("link", { name: "per-key", exact: true }).click();
+    await page.getByRole("row", { name: /^spender.*75 %/ }).waitFor();
+  });
+
+  test("is reset with a reason, and removed", async () => {
+    await button("Reset per-key").click();
+    await page.getByLabel(/^Reason/).fill("a new day");
+    await dialog().getByRole("button", { name: "Begin from nothing" }).click();
+    await page.getByRole("row", { name: /^per-key.*0 of 4 requests/ }).waitFor();
+    expect(JSON.stringify(await told("/admin/config/history"))).toContain("budget per-key reset: a new day");
+    await button("Remove per-key").click();
+    await dialog().getByRole("button", { name: "Remove the budget" }).click();
+    await page.getByText("There is no budget: nothing limits what may be spent.").waitFor();
+  });
+});
+
 describe("a key", () => {
   const keyOf = async (id: string) =>
     (await told<{ keys: Record<string, unknown>[] }>("/admin/keys")).keys.find((key) => key.id === id);

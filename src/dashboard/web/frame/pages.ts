@@ -2,6 +2,7 @@
 
 import type { ComponentType } from "preact";
 import { BackendsPage } from "../pages/backends.tsx";
+import { BudgetsPage } from "../pages/budgets.tsx";
 import { ConfigurationPage } from "../pages/configuration.tsx";
 import { ErrorsPage } from "../pages/errors.tsx";
 import { FallbackPage } from "../pages/fallback.tsx";
@@ -33,6 +34,7 @@ const ENTRIES = {
   models: { label: "Models", page: ModelsPage, hasRange: true },
   fallback: { label: "Fallback chains", page: FallbackPage },
   keys: { label: "Keys", page: KeysPage },
+  budgets: { label: "Budgets", page: BudgetsPage },
   prompts: { label: "Prompts", page: PromptsPage },
   usage: { label: "Usage", page: UsagePage, hasRange: true },
   limits: { label: "Limits & cache", page: LimitsPage },
