@@ -3,7 +3,8 @@
 import { describe, expect, test } from "bun:test";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { type AccessControl, type Caller, createAccessControl, requireModel, type Scope } from "./api-keys.ts";
+import { type AccessControl, createAccessControl, requireModel } from "./api-keys.ts";
+import type { Caller, Scope } from "./caller.ts";
 import { createKeyIdentity } from "./key-identity.ts";
 
 const NOW_MS = Date.parse("2027-01-01T00:00:00Z");
@@ -19,9 +20,9 @@ const KEYS: NonNullable<ConfigDocument["api_keys"]>["keys"] = [
 ];
 
 function accessOf(mode: "permissive" | "blocking", keys = KEYS): AccessControl {
-  const { api_keys } = documentSchema.parse({ api_keys: { mode, keys } });
+  const settings = documentSchema.parse({ api_keys: { mode, keys } });
   const identify = createKeyIdentity(() => "salt");
-  return createAccessControl(api_keys, identify, () => NOW_MS);
+  return createAccessControl(settings, identify, () => NOW_MS);
 }
 
 function bearer(key: string): Headers {

@@ -1,31 +1,15 @@
 // Who calls: API keys and tokens of the public API and what they allow (docs/api.md).
 
-import type { SCOPES } from "../config/sections/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Eventually } from "../lib/eventually.ts";
-import { compileGlob } from "../lib/glob.ts";
-import { spellingsOfModel } from "../names.ts";
+import { modelsOf } from "./allowed-models.ts";
+import type { Caller, Scope } from "./caller.ts";
 import type { KeyIdentity } from "./key-identity.ts";
-
-export type Scope = (typeof SCOPES)[number];
+import { createOrganizations } from "./organizations.ts";
 
 type KeySettings = Settings["api_keys"]["keys"][number];
-
-export interface Caller {
-  /** By which the key is known, see key-identity.ts. */
-  keyId: string;
-  userId: string | undefined;
-  organizationId: string | undefined;
-  scopes: ReadonlySet<Scope>;
-  /** Undefined: every model. */
-  allowsModel?: (model: string) => boolean;
-  /** Of its own; undefined: the one for all keys. */
-  requestsPerMinute: number | undefined;
-  /** Milliseconds since the Unix epoch; infinite for what has no end. */
-  expiresAtMs: number;
-}
 
 export interface AccessControl {
   /**
@@ -55,15 +39,15 @@ export interface TokenVerifier {
 const CHALLENGE = { "WWW-Authenticate": "Bearer" };
 
 export function createAccessControl(
-  settings: Settings["api_keys"],
+  { api_keys: { mode, keys }, organizations: list }: Pick<Settings, "api_keys" | "organizations">,
   identify: KeyIdentity,
   wallTime: () => number,
   tokens?: TokenVerifier,
 ): AccessControl {
   const accepted = new Map<string, Caller>();
-  for (const key of settings.keys)
-    for (const { secret, caller } of acceptedSecrets(key, identify)) accepted.set(secret, caller);
-  const blocking = settings.mode === "blocking";
+  for (const key of keys) for (const { secret, caller } of acceptedSecrets(key, identify)) accepted.set(secret, caller);
+  const blocking = mode === "blocking";
+  const organizations = createOrganizations(list);
 
   function admit(caller: Caller | undefined, isPresent: boolean, scope: Scope | "any_key", visit: WithCaller): void {
     if (caller === undefined) {
@@ -73,7 +57,8 @@ export function createAccessControl(
         : "An API key is required: send it as the header 'Authorization: Bearer <key>'.";
       throw new GatewayError(ERRORS.invalidApiKey, message, { headers: CHALLENGE });
     }
-    visit.caller = caller;
+    visit.caller = caller; // also of one that is refused below
+    visit.caller = organizations.admit(caller);
     if (hasExpired(caller.expiresAtMs, wallTime)) throw expired(CHALLENGE);
     if (scope !== "any_key" && !caller.scopes.has(scope)) {
       throw new GatewayError(ERRORS.missingScope, `The API key has no scope '${scope}', which this endpoint needs.`);
@@ -111,13 +96,6 @@ export function callerOf(key: KeySettings, identify: KeyIdentity): Caller {
     requestsPerMinute: key.rate_limit,
     expiresAtMs: key.expires_at ?? Number.POSITIVE_INFINITY,
   };
-}
-
-/** @param names - with `*` for any text; undefined: every model */
-export function modelsOf(names: readonly string[] | undefined): Pick<Caller, "allowsModel"> {
-  if (names === undefined) return {};
-  const patterns = names.flatMap(spellingsOfModel).map(compileGlob);
-  return { allowsModel: (model) => patterns.some((matches) => matches(model)) };
 }
 
 /** The clock is looked at only for what has an end. */

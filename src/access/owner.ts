@@ -1,7 +1,8 @@
 // To whom belongs what the gateway keeps of requests: cached answers, calls in flight, conversations.
 
 import type { Settings } from "../config/sections/registry.ts";
-import { type Caller, callerOf } from "./api-keys.ts";
+import { callerOf } from "./api-keys.ts";
+import type { Caller } from "./caller.ts";
 import type { KeyIdentity } from "./key-identity.ts";
 
 /**

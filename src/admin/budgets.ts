@@ -42,8 +42,8 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
   const settings = () => store.current.settings;
 
   /** As it would be under other settings, for a dry run. */
-  function ruleOf(id: string, { budgets: rules, api_keys }: Settings) {
-    const rule = createRules({ budgets: rules, keys: api_keys.keys }, identify).byId.get(id);
+  function ruleOf(id: string, { budgets: rules, api_keys, organizations }: Settings) {
+    const rule = createRules({ budgets: rules, keys: api_keys.keys, organizations }, identify).byId.get(id);
     if (rule === undefined) throw budgets.unknown(id);
     return rule;
   }

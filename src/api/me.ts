@@ -1,6 +1,6 @@
 // GET /v1/me: what the holder of a key may do with it, and what is left to them.
 
-import type { Caller } from "../access/api-keys.ts";
+import type { Caller } from "../access/caller.ts";
 import { shownAmount } from "../budgets/amounts.ts";
 import type { BudgetStanding, Budgets } from "../budgets/budgets.ts";
 import type { Settings } from "../config/sections/registry.ts";

@@ -1,6 +1,7 @@
 // GET /v1/models and GET /v1/models/{model}.
 
-import { type Caller, requireModel } from "../access/api-keys.ts";
+import { requireModel } from "../access/api-keys.ts";
+import type { Caller } from "../access/caller.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ServingFleet } from "../fleet/fleet.ts";

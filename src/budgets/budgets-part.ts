@@ -3,7 +3,6 @@
 import type { KeyIdentity } from "../access/key-identity.ts";
 import { remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
-import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { BudgetChange } from "../stats/happenings.ts";
@@ -35,9 +34,9 @@ export function createBudgetsPart(snapshot: ConfigSnapshot, parts: BudgetsParts)
   // Another path is used after a restart.
   const path = dataPath(snapshot.settings.budgets.path);
   let ledger: Ledger | undefined;
-  const made = remade<{ budgets: Settings["budgets"]; keys: Settings["api_keys"]["keys"] }, Budgets>({
-    make({ budgets, keys }) {
-      const rules = createRules({ budgets, keys }, identify);
+  const made = remade<Parameters<typeof createRules>[0], Budgets>({
+    make(slice) {
+      const rules = createRules(slice, identify);
       if (elsewhere !== undefined) return elsewhere(rules);
       if (ledger === undefined)
         ledger = createLedger({ rules, store: createSpendingStore(path, log), clock, log, told });
@@ -57,7 +56,8 @@ export function createBudgetsPart(snapshot: ConfigSnapshot, parts: BudgetsParts)
   };
 
   function follow({ settings }: Pick<ConfigSnapshot, "settings">): void {
-    made.of({ budgets: settings.budgets, keys: settings.api_keys.keys });
+    const { budgets, api_keys, organizations } = settings;
+    made.of({ budgets, keys: api_keys.keys, organizations });
   }
   follow(snapshot);
   return {

@@ -27,9 +27,9 @@ afterEach(() => {
 });
 
 function rulesOf(rules: RuleInput[], keys: NonNullable<ConfigDocument["api_keys"]>["keys"] = []) {
-  const { budgets, api_keys } = documentSchema.parse({ budgets: { rules }, api_keys: { keys } });
+  const { budgets, api_keys, organizations } = documentSchema.parse({ budgets: { rules }, api_keys: { keys } });
   return createRules(
-    { budgets, keys: api_keys.keys },
+    { budgets, keys: api_keys.keys, organizations },
     createKeyIdentity(() => "salt"),
   );
 }

@@ -3,6 +3,7 @@
 import { acceptedSecrets } from "../access/api-keys.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
 import { type BudgetRule, type BudgetWindow, type OwnBudget, tokensPerMinute } from "../config/sections/budgets.ts";
+import type { Organization } from "../config/sections/organizations.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { formatDuration } from "../lib/duration.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
@@ -11,7 +12,7 @@ import { spellingsOfModel } from "../names.ts";
 import { AMOUNT_NAMES, type AmountName, writtenAmount } from "./amounts.ts";
 import { type SpanAt, spansOf } from "./windows.ts";
 
-/** Who spends: a Caller (access/api-keys.ts), or somebody without a key. */
+/** Who spends: a Caller (access/caller.ts), or somebody without a key. */
 export interface Payer {
   keyId: string | undefined;
   userId: string | undefined;
@@ -31,7 +32,10 @@ interface Limit {
 }
 
 export interface Rule {
-  /** Of the section as it is written; of a key "key:ID", and "key:ID:tokens" for its tokens per minute. */
+  /**
+   * Of the section as it is written; of a key "key:ID", and "key:ID:tokens" for its tokens per minute; of an organization
+   * "organization:ID" and "organization:ID:tokens".
+   */
   id: string;
   /** The key that carries it; undefined: it stands in the section. */
   ofKey: string | undefined;
@@ -54,15 +58,19 @@ export interface Rule {
   concerns(caller: Payer): boolean;
 }
 
-interface RuleSettings extends Pick<Settings, "budgets"> {
+interface RuleSettings extends Pick<Settings, "budgets" | "organizations"> {
   keys: Settings["api_keys"]["keys"];
 }
 
 export type Rules = ReturnType<typeof createRules>;
 
-export function createRules({ budgets, keys }: RuleSettings, identify: KeyIdentity) {
+export function createRules({ budgets, keys, organizations }: RuleSettings, identify: KeyIdentity) {
   const { time_zone: timeZone } = budgets;
-  const common = budgets.rules.map((rule) => compileRule(rule, timeZone));
+  const keysWithLimit = new Set(keys.filter((key) => key.token_limit !== undefined).map(identify));
+  const common = [
+    ...budgets.rules.map((rule) => compileRule(rule, timeZone)),
+    ...organizations.flatMap((organization) => rulesOfOrganization(organization, timeZone, keysWithLimit)),
+  ];
   const ofKeys = new Map<string, Rule[]>();
   for (const key of keys) {
     const { budget, token_limit: tokens } = key;
@@ -90,6 +98,29 @@ export function createRules({ budgets, keys }: RuleSettings, identify: KeyIdenti
     /** Those that may count what the caller spends. */
     concerning: (caller: Payer): Rule[] => [...common.filter((rule) => rule.concerns(caller)), ...ownOf(caller)],
   };
+}
+
+/** What its members may spend together, and the tokens per minute of each of them that has no such limit of its own. */
+function rulesOfOrganization(
+  { id, budget, token_limit: tokens }: Organization,
+  timeZone: string,
+  keysWithLimit: ReadonlySet<string>,
+): Rule[] {
+  const rules: Rule[] = [];
+  const match = { organization: [id] };
+  // Names are taken to the letter, whatever stars they have.
+  const isMember = ({ organizationId }: Payer) => organizationId === id;
+  if (budget !== undefined) {
+    const rule = compileRule({ ...budget, id: `organization:${id}`, limit: budget, match }, timeZone);
+    rules.push({ ...rule, matches: isMember, concerns: isMember });
+  }
+  if (tokens !== undefined) {
+    const limit = tokensPerMinute(tokens);
+    const rule = compileRule({ ...limit, id: `organization:${id}:tokens`, limit, match, per: "key" }, timeZone);
+    const isCounted = (payer: Payer) => isMember(payer) && !keysWithLimit.has(payer.keyId ?? "");
+    rules.push({ ...rule, matches: isCounted, concerns: isCounted });
+  }
+  return rules;
 }
 
 /** The rule of a key, which is found by its name. */

@@ -25,6 +25,7 @@ export const ERRORS = {
   expiredApiKey: { status: 401, type: "authentication_error", code: "expired_api_key" },
   forbidden: { status: 403, type: "permission_error", code: "forbidden" },
   missingScope: { status: 403, type: "permission_error", code: "insufficient_scope" },
+  organizationDisabled: { status: 403, type: "permission_error", code: "organization_disabled" },
   modelNotAllowed: { status: 403, type: "permission_error", code: "model_not_allowed" },
   routeNotFound: { status: 404, type: "not_found", code: 404 },
   modelNotFound: { status: 404, type: "model_not_found", code: "model_not_found" },

@@ -1,6 +1,6 @@
 // What the pipeline knows of a request; free of HTTP, so that other front doors can make one too.
 
-import type { Caller } from "../access/api-keys.ts";
+import type { Caller } from "../access/caller.ts";
 import type { Backend } from "../backends/backend.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";

@@ -1,7 +1,8 @@
 // The front door for callers that do not speak HTTP: a neutral request in, neutral events out, on the way of every other
 // request, with its limits, its story and its place in the statistics.
 
-import { type Caller, requireModel } from "../access/api-keys.ts";
+import { requireModel } from "../access/api-keys.ts";
+import type { Caller } from "../access/caller.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

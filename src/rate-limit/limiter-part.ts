@@ -2,6 +2,7 @@
 
 import { acceptedSecrets } from "../access/api-keys.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
+import { createOrganizations, type Organizations } from "../access/organizations.ts";
 import { remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -36,11 +37,11 @@ export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: 
   }));
   /** `buckets`: undefined where another process has them. */
   const limits = remade<
-    { settings: LimitSettings; keys: Settings["api_keys"]["keys"] },
+    { settings: LimitSettings; keys: Settings["api_keys"]["keys"]; organizations: Settings["organizations"] },
     { buckets: MemoryLimiter | undefined; limiter: Limiter }
   >({
-    make({ settings, keys }, before) {
-      const keyLimits = keyLimitsOf(keys, identify);
+    make({ settings, keys, organizations }, before) {
+      const keyLimits = keyLimitsOf(keys, createOrganizations(organizations), identify);
       const remote = elsewhere?.(current);
       const previous = before?.buckets;
       const buckets = remote ? undefined : createLimiter({ settings, keyLimits, now, wallTime, seed, previous });
@@ -54,7 +55,8 @@ export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: 
 
   function follow({ settings }: Pick<ConfigSnapshot, "settings">): void {
     current = settings;
-    limits.of({ settings: settings.rate_limiting, keys: settings.api_keys.keys });
+    const { rate_limiting, api_keys, organizations } = settings;
+    limits.of({ settings: rate_limiting, keys: api_keys.keys, organizations });
   }
   follow({ settings: atStart });
   return {
@@ -70,11 +72,16 @@ export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: 
 }
 
 /** Requests per minute by key id. */
-function keyLimitsOf(keys: Settings["api_keys"]["keys"], identify: KeyIdentity): Map<string, number> {
+function keyLimitsOf(
+  keys: Settings["api_keys"]["keys"],
+  organizations: Organizations,
+  identify: KeyIdentity,
+): Map<string, number> {
   const limits = new Map<string, number>();
   for (const key of keys) {
-    if (key.rate_limit === undefined) continue;
-    for (const { caller } of acceptedSecrets(key, identify)) limits.set(caller.keyId, key.rate_limit);
+    const perMinute = organizations.rateLimitOf(key);
+    if (perMinute === undefined) continue;
+    for (const { caller } of acceptedSecrets(key, identify)) limits.set(caller.keyId, perMinute);
   }
   return limits;
 }

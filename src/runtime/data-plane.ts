@@ -219,7 +219,7 @@ function frameParts(around: Surroundings, { state, limiter, tokens }: DataPlaneP
   const { identify, adminDoor, reporter, happened, snapshot, clock, log } = around;
   const { api_keys, server } = settings;
   return {
-    access: createAccessControl(api_keys, identify, clock.wallTime, tokens),
+    access: createAccessControl(settings, identify, clock.wallTime, tokens),
     adminDoor,
     webPages: createWebPageRules({
       allowedHosts: server.allowed_hosts,

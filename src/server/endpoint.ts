@@ -1,6 +1,6 @@
 // What an endpoint is to the server: which requests are for it, who may make them, and what answers them.
 
-import type { Scope } from "../access/api-keys.ts";
+import type { Scope } from "../access/caller.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import type { AnsweredError } from "../stats/request-record.ts";

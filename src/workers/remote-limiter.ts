@@ -1,5 +1,6 @@
 // The limits in a worker: the primary owns the buckets, and is asked for each decision while there are limits.
 
+import { createOrganizations } from "../access/organizations.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Decision } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -11,12 +12,13 @@ const MOST_REFUSED_MS = 250;
 
 /** A primary that does not answer lets requests in: it is being replaced, or the whole gateway is. */
 export function createRemoteLimiter(
-  { rate_limiting, api_keys }: Pick<Settings, "rate_limiting" | "api_keys">,
+  { rate_limiting, api_keys, organizations }: Pick<Settings, "rate_limiting" | "api_keys" | "organizations">,
   channel: Pick<Channel<PrimaryDesk>, "call" | "tell">,
   now: () => number,
 ): Limiter {
   const { enabled, bypass_keys } = rate_limiting;
-  const limitsRequests = enabled || api_keys.keys.some((key) => key.rate_limit !== undefined);
+  const { rateLimitOf } = createOrganizations(organizations);
+  const limitsRequests = enabled || api_keys.keys.some((key) => rateLimitOf(key) !== undefined);
   /** What backends refused last, and until when that holds. */
   const refusals = new Map<string, { decision: Decision; untilMs: number }>();
 

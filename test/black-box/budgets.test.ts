@@ -425,3 +425,65 @@ test("metrics show what is spent and refused", async () => {
   expect(text).toContain('signalbox_budget_limit{budget="all",amount="cost"} 30\n');
   expect(text).toContain('signalbox_budget_refusals_total{budget="all"} 1\n');
 });
+
+describe("organizations", () => {
+  const keys = [
+    { key: "secret-of-a", id: "a", organization_id: "sales" },
+    {
+      key: "secret-of-b",
+      id: "b",
+      organization_id: "sales",
+      models: ["m", "both"],
+      rate_limit: 100,
+      token_limit: 1_000,
+    },
+    { key: "secret-of-c", id: "c", organization_id: "other" },
+  ];
+  const startWith = (sales: object) =>
+    start([], { api_keys: { keys }, organizations: [{ id: "sales", name: "Sales", ...sales }] } as ConfigDocument);
+
+  test("members share a budget", async () => {
+    const gateway = await startWith({ budget: { requests: 2, window: "day" } });
+    expect([await statusOf(gateway), await statusOf(gateway, {}, "b")]).toEqual([200, 200]);
+    const response = await gateway.chat({ model: "m" }, bearer("b"));
+    expect(response.status).toBe(429);
+    expect(((await response.json()) as { error: { message: string } }).error.message).toContain("'organization:sales'");
+    expect(await statusOf(gateway, {}, "c")).toBe(200);
+  });
+
+  test("a key has of it what it does not say itself", async () => {
+    const gateway = await startWith({ models: ["m"], rate_limit: 1 });
+    expect(await statusOf(gateway, { model: "both" })).toBe(403);
+    expect(await statusOf(gateway)).toBe(429);
+    for (const model of ["both", "m"]) expect(await statusOf(gateway, { model }, "b")).toBe(200);
+    const me = await (await gateway.fetch("/v1/me", bearer("b"))).json();
+    expect(me).toMatchObject({ organization: "sales", models: ["m", "both"], limits: { requests_per_minute: 100 } });
+  });
+
+  test("each key without a limit of its own has that many tokens per minute", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await startWith({ token_limit: 8 });
+    expect([await statusOf(gateway), await statusOf(gateway)]).toEqual([200, 429]);
+    expect([await statusOf(gateway, {}, "b"), await statusOf(gateway, {}, "b")]).toEqual([200, 200]);
+  });
+
+  test("one that is disabled is refused with its name, which is told of who was refused", async () => {
+    const gateway = await startWith({ enabled: false });
+    const response = await gateway.chat({ model: "m" }, bearer("a"));
+    expect(response.status).toBe(403);
+    expect(await response.json()).toMatchObject({
+      error: { code: "organization_disabled", message: "The organization 'Sales' is disabled." },
+    });
+    expect(await statusOf(gateway, {}, "c")).toBe(200);
+    const { body } = await new AdminClient(gateway).send("GET", "/admin/requests?status=403");
+    expect(body).toMatchObject({ requests: [{ key_id: "a" }] });
+  });
+
+  test("none is there twice", async () => {
+    const gateway = await startWith({});
+    const list = [{ id: "sales" }, { id: "sales" }];
+    const { status, text } = await new AdminClient(gateway).send("PUT", "/admin/config/organizations", { body: list });
+    expect(status).toBe(400);
+    expect(text).toContain("organizations[1].id");
+  });
+});

@@ -1,7 +1,7 @@
 // A gateway that is asked without HTTP, in front of real sockets: neutral requests in, neutral events out.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import type { Caller } from "../../src/access/api-keys.ts";
+import type { Caller } from "../../src/access/caller.ts";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { collect } from "../../src/generation/collect.ts";
 import type { GenerationEvent } from "../../src/generation/events.ts";

@@ -38,7 +38,7 @@ export async function serveRoutes(routes: readonly Endpoint[], log = silentLogge
   const deadlines = createDeadlines(now);
   const handle = createHandler({
     routes: table,
-    access: createAccessControl(settings.api_keys, identify, wallTime),
+    access: createAccessControl(settings, identify, wallTime),
     webPages: createWebPageRules({ allowedHosts: [], allowedOrigins: [], boundTo: [], keysRequired: false }),
     limiter: createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime }),
     adminDoor: createAdminDoor({ settings: () => settings, identify, clock: systemClock, log: silentLogger() }),

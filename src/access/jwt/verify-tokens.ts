@@ -9,7 +9,9 @@ import { GatewayError } from "../../errors/gateway-error.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
 import type { Clock } from "../../lib/clock.ts";
 import type { Logger } from "../../logging/logger.ts";
-import { type Caller, expired, modelsOf, type Scope, type TokenVerifier } from "../api-keys.ts";
+import { modelsOf } from "../allowed-models.ts";
+import { expired, type TokenVerifier } from "../api-keys.ts";
+import type { Caller, Scope } from "../caller.ts";
 import { fetchedKeySet, fixedKeySet, type KeySet } from "./key-set.ts";
 
 type IssuerSettings = Settings["api_keys"]["jwt"][number];

@@ -17,6 +17,7 @@ export function nameProblems(document: Mapping): Problem[] {
     ),
     ...repeatedNames(document, ["api_keys", "jwt"], "issuer"),
     ...repeatedNames(document, ["budgets", "rules"], "id"),
+    ...repeatedNames(document, ["organizations"], "id"),
     ...repeatedSecrets(document),
     ...repeatedKeyIds(document),
     ...unknownBackends(document),

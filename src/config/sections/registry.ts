@@ -18,6 +18,7 @@ import { loggingSection } from "./logging.ts";
 import { metricsSection } from "./metrics.ts";
 import { modelAliasesSection } from "./model-aliases.ts";
 import { modelMetadataSection } from "./model-metadata.ts";
+import { organizationsSection } from "./organizations.ts";
 import { rateLimitingSection } from "./rate-limiting.ts";
 import { responseCacheSection } from "./response-cache.ts";
 import { responsesSection } from "./responses.ts";
@@ -55,6 +56,7 @@ const sections = {
   timeouts: timeoutsSection,
   api_keys: apiKeysSection,
   budgets: budgetsSection,
+  organizations: organizationsSection,
   files: filesSection,
   admin: adminSection,
   metrics: metricsSection,

@@ -1,0 +1,19 @@
+// Who calls, and what it may do.
+
+import type { SCOPES } from "../config/sections/api-keys.ts";
+
+export type Scope = (typeof SCOPES)[number];
+
+export interface Caller {
+  /** By which the key is known, see key-identity.ts. */
+  keyId: string;
+  userId: string | undefined;
+  organizationId: string | undefined;
+  scopes: ReadonlySet<Scope>;
+  /** Undefined: every model. */
+  allowsModel?: (model: string) => boolean;
+  /** Of its own; undefined: the one for all keys. */
+  requestsPerMinute: number | undefined;
+  /** Milliseconds since the Unix epoch; infinite for what has no end. */
+  expiresAtMs: number;
+}
