@@ -119,6 +119,7 @@ test("the holder of a key sees what it may do, whatever its scopes, and never it
     models: ["m"],
     expires_at: null,
     limits: { requests_per_minute: 30 },
+    budgets: [],
   });
   expect(await (await ask(KEYS.full)).json()).toEqual({
     id: "full",
@@ -128,6 +129,7 @@ test("the holder of a key sees what it may do, whatever its scopes, and never it
     models: ["m"],
     expires_at: "2999-01-01T00:00:00.000Z",
     limits: { requests_per_second: 7, burst: 9 },
+    budgets: [],
   });
   expect((await expectError(await ask(KEYS.reader), 401)).code).toBe("expired_api_key");
   await expectError(await ask("not-needed"), 401);

@@ -22,6 +22,7 @@ const EXPLAINED: Readonly<Record<string, RegExp>> = {
   Configuration: /"type":"validation_error"|There are no pending changes|confirm_variables/,
   Backends: /"type":"validation_error"/,
   Keys: /"type":"validation_error"/,
+  Budgets: /"type":"validation_error"/,
   listModelsForMessages: /there is no model/,
   // Days that a month does not have, times in the wrong order, a window beside them, a name twice.
   Observation: /must be a time|must be left out where|The time range is empty|'by' must be/,

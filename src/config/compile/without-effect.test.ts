@@ -28,8 +28,25 @@ test.each<[document: object, told: string[]]>([
     ["global_prompts.default", "global_prompts.models.m.prompt"],
   ],
   [{ web_search: { api_key: "sekret" } }, ["web_search.api_key"]],
+  ...budgetCases(),
 ])("%j", (document, told) => {
   const warnings = effectWarnings(documentSchema.parse(document));
   expect(warnings.map((warning) => warning.split(" ")[0] ?? "")).toEqual(told);
   expect(warnings.join()).not.toContain("sekret");
 });
+
+function budgetCases(): [document: object, told: string[]][] {
+  const rule = (match: object, limit: object = { cost: 1 }, more: object = {}) => ({
+    backends: [{ name: "gpu-1", url: "http://h", models: ["m"] }],
+    api_keys: { keys: [{ key: "sekret-key", id: "team-a" }] },
+    budgets: { rules: [{ id: "r", match, limit, window: "day", ...more }] },
+  });
+  return [
+    [rule({ backend: "gpu-*", key: ["team-a", "gone"] }), []],
+    [rule({ backend: ["gpu-2"], key: "gone" }), ["budgets.rules[0].match.backend", "budgets.rules[0].match.key"]],
+    [{ ...rule({ key: "jwt:alice" }), api_keys: { keys: [{ key: "sekret-key" }] } }, []],
+    [rule({}, { requests: 0 }), ["budgets.rules[0].limit.requests"]],
+    [rule({}, { requests: 0 }, { when_exceeded: "warn" }), []],
+    [{ budgets: { currency: "EUR" }, admin: { stats: { currency: "CHF" } } }, ["admin.stats.currency"]],
+  ];
+}

@@ -1,5 +1,6 @@
 // Settings that are accepted and do nothing, because another setting leaves them no room.
 
+import { compileGlob } from "../../lib/glob.ts";
 import { METHOD_CREDENTIALS } from "../sections/admin.ts";
 import type { Settings } from "../sections/registry.ts";
 import type { Problem, SettingsRule } from "../values/problems.ts";
@@ -15,6 +16,9 @@ const RULES: readonly SettingsRule<Settings>[] = [
   bucketOfCache,
   redisOfCache,
   redisOfLimits,
+  budgetsOfNothing,
+  emptyBudgets,
+  currencyOfStatistics,
 ];
 
 export function effectWarnings(settings: Settings, sections?: readonly string[]): string[] {
@@ -94,6 +98,43 @@ function redisOfLimits({ rate_limiting: { storage, redis } }: Settings): Problem
   if (storage === "redis" || redis.url === undefined) return [];
   const message = `has no effect while rate_limiting.storage is ${storage}`;
   return [{ path: ["rate_limiting", "redis", "url"], message }];
+}
+
+/** A rule that no request can match limits nothing, though it seems to. */
+function budgetsOfNothing({ budgets, backends, api_keys: { keys, jwt } }: Settings): Problem[] {
+  const ids = keys.map(({ id }) => id);
+  // Tokens have names of their own, and keys without an id one that is made of their secret.
+  const knowsKeys = jwt.length === 0 && !ids.includes(undefined);
+  return budgets.rules.flatMap(({ match }, index) => {
+    const known: Partial<Record<"backend" | "key", readonly string[]>> = {
+      backend: backends.map(({ name }) => name),
+      ...(knowsKeys && { key: ids as string[] }),
+    };
+    return (["backend", "key"] as const).flatMap((what) => {
+      const names = known[what];
+      const wanted = match[what]?.map(compileGlob);
+      if (names === undefined || wanted === undefined) return [];
+      if (names.some((name) => wanted.some((matches) => matches(name)))) return [];
+      return [{ path: ["budgets", "rules", index, "match", what], message: `matches no ${what}: nothing is limited` }];
+    });
+  });
+}
+
+function emptyBudgets({ budgets }: Settings): Problem[] {
+  return budgets.rules.flatMap(({ limit, when_exceeded }, index) =>
+    Object.entries(limit)
+      .filter(([, most]) => most === 0 && when_exceeded === "refuse")
+      .map(([name]) => ({
+        path: ["budgets", "rules", index, "limit", name],
+        message: "is 0: every request is refused",
+      })),
+  );
+}
+
+/** One word for all prices, and another one beside it. */
+function currencyOfStatistics({ budgets: { currency }, admin }: Settings): Problem[] {
+  if (currency === undefined || currency === admin.stats.currency || admin.stats.currency === "USD") return [];
+  return [{ path: ["admin", "stats", "currency"], message: `has no effect while budgets.currency is ${currency}` }];
 }
 
 function bucketOfFiles({ files: { storage, s3 } }: Settings): Problem[] {

@@ -117,7 +117,7 @@ export const backendSchema = z.strictObject({
 
 export const backendsSection = defineSection({
   description: "The model servers behind the gateway.",
-  schema: z.array(backendSchema).default([]),
+  schema: z.array(backendSchema).prefault([]),
   aliases: { "*.kind": "type" },
   secretPaths: ["*.api_key", "*.headers.*"],
   urlPaths: ["*.url"],

@@ -137,7 +137,7 @@ export const budgetsSection = defineSection({
       .default("UTC")
       .describe("Of the windows of the calendar."),
     path: text().default("./data/budgets.db").describe("What was spent. A path below ./data lies in server.data_dir."),
-    rules: z.array(ruleSchema).max(10_000).default([]),
+    rules: z.array(ruleSchema).max(10_000).prefault([]),
   }),
   filePaths: { path: { use: "written", endings: [".db", ".sqlite", ".sqlite3"] } },
   entryNames: { rules: ["id"] },

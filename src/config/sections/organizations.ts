@@ -24,7 +24,7 @@ export const organizationsSection = defineSection({
   isExtension: true,
   reload: "immediate",
   description: "Organizations of keys and tokens: their budgets, and what a key does not say itself.",
-  schema: z.array(organizationSchema).max(10_000).default([]),
+  schema: z.array(organizationSchema).max(10_000).prefault([]),
   entryNames: { "": ["id"] },
 });
 

@@ -81,7 +81,7 @@ type DocumentShape = { [Name in keyof typeof sections]: z.ZodPrefault<(typeof se
 /** The whole configuration document; a section that is left out has its defaults. */
 export const documentSchema = z.strictObject(
   Object.fromEntries(
-    SECTIONS.map(({ name, schema }) => [name, schema instanceof z.ZodDefault ? schema : schema.prefault({})]),
+    SECTIONS.map(({ name, schema }) => [name, schema instanceof z.ZodPrefault ? schema : schema.prefault({})]),
   ) as DocumentShape,
 );
 

@@ -53,8 +53,8 @@ const BUDGETS: Collection<BudgetRecord> = {
   fixed: ({ key }) => (key === null ? undefined : `carried by the key ${key}: change it there`),
   idField: "id",
   async read(get, id) {
-    const { schema, config, version } = await readSection<{ rules?: EntryValues[] }>(get, "budgets");
-    const rules = config.rules ?? [];
+    const { schema, config, version } = await readSection<{ rules: EntryValues[] }>(get, "budgets");
+    const { rules } = config;
     return {
       schema: (schema.properties?.rules?.items ?? {}) as FieldSchema,
       version,
