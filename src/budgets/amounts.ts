@@ -48,13 +48,22 @@ export function subtract(from: Amounts, what: Amounts): void {
   from.requests -= what.requests;
 }
 
-/** No request costs so much. A backend that claims more would take the sums out of the whole numbers. */
-const MOST_OF_ONE = 1_000_000_000_000;
+/** No request costs so much. What a backend claims, or a client asks for, beyond it would take the sums out of the whole numbers. */
+const MOST_TOKENS_OF_ONE = 1_000_000_000_000;
+const MOST_COST_OF_ONE = 1_000_000 * NANOS;
 
 /** As it is counted: whole, and not absurd. */
 export function counted({ cost, input, output, requests }: Amounts): Amounts {
-  const bounded = (amount: number) => (amount >= 0 ? Math.min(Math.round(amount), MOST_OF_ONE) : 0);
-  return { cost: bounded(cost), input: bounded(input), output: bounded(output), requests };
+  return {
+    cost: bounded(cost, MOST_COST_OF_ONE),
+    input: bounded(input, MOST_TOKENS_OF_ONE),
+    output: bounded(output, MOST_TOKENS_OF_ONE),
+    requests,
+  };
+}
+
+function bounded(amount: number, most: number): number {
+  return amount >= 0 ? Math.min(Math.round(amount), most) : 0;
 }
 
 export function isNothing({ cost, input, output, requests }: Amounts): boolean {

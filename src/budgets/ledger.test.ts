@@ -106,6 +106,17 @@ describe("what is let in", () => {
     expect(refusalOf(ledger, money(5))).toBeUndefined();
   });
 
+  test("what a client asks for beyond reason, or below nothing, does not harm the sums", () => {
+    const { ledger } = start([{ id: "in", limit: { input_tokens: 100 }, window: "day", strict: true }]);
+    for (const output of [Number.POSITIVE_INFINITY, Number.NaN, -5]) {
+      spend(ledger, { ...one, cost: output, output }, spender(), { ...one, cost: output, output, input: 10 });
+    }
+    const [account] = [...ledger.accounts()];
+    expect(account?.reserved).toEqual(NOTHING);
+    expect(account?.spent).toEqual({ cost: 1_000_000 * NANOS, input: 0, output: 1e12, requests: 3 });
+    expect(refusalOf(ledger, { ...one, input: -1_000 })).toBeUndefined();
+  });
+
   test("requests are counted exactly without strict", () => {
     const { ledger } = start([{ id: "r", limit: { requests: 2 }, window: "hour" }]);
     expect([0, 1, 2].map(() => refusalOf(ledger) === undefined)).toEqual([true, true, false]);

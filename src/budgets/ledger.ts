@@ -214,8 +214,9 @@ export function createLedger(parts: LedgerParts) {
     get countsCost() {
       return rules.countsCost;
     },
-    reserve(spender: Spender, bound: Amounts): Reserved {
+    reserve(spender: Spender, asked: Amounts): Reserved {
       const nowMs = wallTime();
+      const bound = rules.hasStrict ? counted(asked) : asked;
       const concerned = accountsOf(spender, nowMs);
       if (concerned.length === 0) return { refusal: undefined, reservation: undefined };
       let refusal: OverBudget | undefined;
