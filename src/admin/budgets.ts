@@ -66,9 +66,9 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
     positionOf(id, list) {
       const position = list.findIndex((rule) => rule.id === id);
       if (position !== -1) return position;
-      return ledger().rule(id)?.ofKey === undefined ? -1 : list.length;
+      return ledger().rule(id) === undefined ? -1 : list.length;
     },
-    elsewhere: "is carried by a key; change it with PUT /admin/keys/{id}.",
+    elsewhere: "is carried by a key or an organization: change it with PUT /admin/keys/{id}, or in organizations.",
     shown: ({ after, list, position }) => record(ruleOf(String(list[position]?.id), after)),
     shownGone: (id) => record(running(id)),
   });

@@ -231,9 +231,7 @@ export class Account implements Linked<Account> {
   /** The largest share of any of its limits that is spent; of a limit of 0, all of it. */
   get share(): number {
     let largest = 0;
-    for (const { name, most } of this.#rule.limits) {
-      largest = Math.max(largest, most === 0 ? 1 : amountOf(this.#spent, name) / most);
-    }
+    for (const limit of this.#rule.limits) largest = Math.max(largest, this.#shareOf(limit));
     return largest;
   }
 

@@ -147,11 +147,11 @@ export function createLedger(parts: LedgerParts) {
     return found;
   }
 
-  function saveSoon(): void {
+  function saveAfter(delayMs: number): void {
     timer ??= setTimeout(() => {
       timer = undefined;
       save();
-    }, SAVE_AFTER_MS);
+    }, delayMs);
   }
 
   /** False where it could not be written, and is tried again. */
@@ -166,10 +166,7 @@ export function createLedger(parts: LedgerParts) {
       return true;
     } catch (error) {
       failed(error);
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        save();
-      }, RETRY_AFTER_MS);
+      saveAfter(RETRY_AFTER_MS);
       return false;
     }
   }
@@ -181,7 +178,7 @@ export function createLedger(parts: LedgerParts) {
     if (crossed !== undefined) for (const threshold of crossed) told.crossed(threshold);
     if (account.isSaved || unsaved.has(account)) return;
     unsaved.add(account);
-    saveSoon();
+    saveAfter(SAVE_AFTER_MS);
   }
 
   function tend(): void {

@@ -10,6 +10,8 @@ const DATA_TOKENS = 3_000;
 const LONGEST_NAME = 4_096;
 /** Texts of this length that look like base64 are data. */
 const SHORTEST_DATA = 1_024;
+/** Where data stands. A prompt that only looks like it is text: it could be as long as its sender likes. */
+const DATA_MEMBERS: ReadonlySet<string> = new Set(["url", "image_url", "data", "file_data", "image", "b64_json"]);
 const MAX_DEPTH = 64;
 
 /** About the most tokens that a model may count in a request; more than it will for most of them. */
@@ -17,17 +19,18 @@ export function mostTokensOfBody(body: JsonObject): number {
   return mostTokens(body, 0);
 }
 
-function mostTokens(value: unknown, depth: number): number {
-  if (typeof value === "string") return mostTokensOfText(value);
+/** @param name - of the member that has the value; its items have it too */
+function mostTokens(value: unknown, depth: number, name = ""): number {
+  if (typeof value === "string") return mostTokensOfText(value, name);
   if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return 1;
   let tokens = 1;
-  if (Array.isArray(value)) for (const item of value) tokens += mostTokens(item, depth + 1);
-  else for (const name in value) tokens += 1 + mostTokens((value as JsonObject)[name], depth + 1);
+  if (Array.isArray(value)) for (const item of value) tokens += mostTokens(item, depth + 1, name);
+  else for (const member in value) tokens += 1 + mostTokens((value as JsonObject)[member], depth + 1, member);
   return tokens;
 }
 
-function mostTokensOfText(text: string): number {
-  if (text.length >= SHORTEST_DATA && isData(text)) return DATA_TOKENS;
+function mostTokensOfText(text: string, name: string): number {
+  if (text.length >= SHORTEST_DATA && DATA_MEMBERS.has(name) && isData(text)) return DATA_TOKENS;
   return Math.ceil(Buffer.byteLength(text) / FEWEST_BYTES_PER_TOKEN);
 }
 

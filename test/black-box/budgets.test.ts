@@ -449,6 +449,23 @@ describe("organizations", () => {
     expect(response.status).toBe(429);
     expect(((await response.json()) as { error: { message: string } }).error.message).toContain("'organization:sales'");
     expect(await statusOf(gateway, {}, "c")).toBe(200);
+    const admin = new AdminClient(gateway);
+    expect((await admin.send("GET", "/admin/budgets/organization:sales")).body).toMatchObject({
+      limits: [{ spent: 2 }],
+    });
+    for (const [method, path] of [
+      ["PUT", ""],
+      ["DELETE", ""],
+      ["POST", "/reset"],
+    ] as const) {
+      const told = await admin.send(
+        method,
+        `/admin/budgets/organization:sales${path}`,
+        method === "PUT" ? { body: {} } : {},
+      );
+      expect(told.status).toBe(409);
+      expect(told.text).toContain("is carried by a key or an organization");
+    }
   });
 
   test("a key has of it what it does not say itself", async () => {

@@ -50,7 +50,10 @@ const BUDGETS: Collection<BudgetRecord> = {
     ],
   },
   idOf: ({ id }) => id,
-  fixed: ({ key }) => (key === null ? undefined : `carried by the key ${key}: change it there`),
+  fixed({ id, key }) {
+    if (key !== null) return `carried by the key ${key}: change it there`;
+    return isOfOrganization(id) ? "carried by an organization: change it there" : undefined;
+  },
   idField: "id",
   async read(get, id) {
     const { schema, config, version } = await readSection<{ rules: EntryValues[] }>(get, "budgets");
@@ -75,6 +78,11 @@ export function BudgetsPage() {
       {id !== null && <Spenders key={id} id={id} />}
     </>
   );
+}
+
+/** No rule of the section has a colon in its id. */
+function isOfOrganization(id: string): boolean {
+  return id.startsWith("organization:");
 }
 
 function countsText({ match, per }: BudgetRecord): string {
@@ -113,7 +121,7 @@ function Forecast(state: AmountState) {
 
 function Reset({ id, key }: BudgetRecord) {
   const { actions } = useApp();
-  if (key !== null && id !== `key:${key}`) return null;
+  if (isOfOrganization(id) || (key !== null && id !== `key:${key}`)) return null;
   return (
     <Button kind="small" label={`Reset ${id}`} onClick={() => actions.act(resetting(id))}>
       Reset
