@@ -15,6 +15,7 @@ import { clientWords } from "../protocols/registry.ts";
 import { endUserOf, type RequestSummary } from "../protocols/request-summary.ts";
 import type { Answering, BrokenStream, Call, ErrorWords } from "../server/endpoint.ts";
 import { clientError } from "../server/error-response.ts";
+import { writeQuotaHeaders } from "../server/quota-headers.ts";
 import { type BodyReader, bodyLimits } from "../server/read-body.ts";
 import { SERVER_TIMING, serverTiming } from "../server/server-timing.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
@@ -26,6 +27,7 @@ export interface GenerationParts {
   generate: Generate;
   bodies: BodyReader;
   now(): number;
+  wallTime(): number;
   begun: RequestReporter["begun"];
 }
 
@@ -53,7 +55,7 @@ export function errorsOf({ ownErrors, errorBody }: ClientWords): ErrorWords {
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
-  const { generate, bodies, now, begun } = parts;
+  const { generate, bodies, now, wallTime, begun } = parts;
   const client = clientWords(conventionsOf(operation));
   return {
     access: "write",
@@ -91,6 +93,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       if (generated.kind !== "failed") record.firstByteMs = elapsedMs;
       const runningMs = generated.kind === "stream" ? nowMs - generated.result.live.exchange.startedAtMs : 0;
       call.headers[SERVER_TIMING] = serverTiming(record, elapsedMs, runningMs);
+      writeQuotaHeaders(record, operation, wallTime(), call.headers);
       if (generated.cache !== undefined) record.cache = generated.cache;
       // A shared stream may have ended for this client already.
       if (generated.kind === "stream") void frame.over?.then(call.deferLog());

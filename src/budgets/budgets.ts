@@ -24,6 +24,8 @@ export interface OverBudget {
   namesBackend: boolean;
   /** The model that answers in place of the one that was asked. */
   useModel: string | undefined;
+  /** What all budgets of the request leave. */
+  quota?: Quota | undefined;
 }
 
 /** A share of a limit that was crossed. */
@@ -67,6 +69,8 @@ export interface Budgets {
   readonly countsCost: boolean;
   /** Sets aside what an attempt may cost, of all budgets of the spender or of none. */
   reserve(spender: Spender, bound: Amounts): Eventually<Reserved>;
+  /** What its budgets leave to a spender, where nothing is set aside; undefined where none counts tokens or requests. */
+  quotaOf(spender: Spender): Eventually<Quota | undefined>;
   /** Every budget of the caller; without those that each model has of its own. */
   standings(caller: Payer): Eventually<BudgetStanding[]>;
 }

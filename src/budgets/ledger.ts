@@ -227,9 +227,13 @@ export function createLedger(parts: LedgerParts) {
       }
       if (refusal !== undefined) {
         told.refused(refusal.rule);
-        return { refusal };
+        return { refusal: { ...refusal, quota: quotaOf(concerned, nowMs) } };
       }
       return { refusal: undefined, reservation: reservationOf(concerned, bound, nowMs) };
+    },
+    quotaOf(spender: Spender): Quota | undefined {
+      const nowMs = wallTime();
+      return quotaOf(accountsOf(spender, nowMs), nowMs);
     },
     standings(caller: Payer): BudgetStanding[] {
       const nowMs = wallTime();

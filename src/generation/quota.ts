@@ -14,3 +14,10 @@ export interface Quota {
   inputTokens?: Allowance;
   outputTokens?: Allowance;
 }
+
+/** With the requests that another rule allows, where those are fewer. */
+export function withRequests(quota: Quota | undefined, requests: Allowance): Quota {
+  const known = quota?.requests;
+  if (quota !== undefined && known !== undefined && known.remaining <= requests.remaining) return quota;
+  return { ...quota, requests };
+}

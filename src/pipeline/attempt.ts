@@ -133,7 +133,6 @@ export async function attempt(
     }
     prefixes?.began(request, entry.backend);
     const { headers } = outcome;
-    held?.writeHeaders(headers);
     if (outcome.kind === "plain") {
       const { body, contentType, itemIds } = outcome;
       usage = outcome.usage;

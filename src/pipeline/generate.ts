@@ -27,6 +27,7 @@ import { type Deduplicator, flightKey, isSharable, type SharedAnswer } from "./d
 import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import { type MidStreamParts, takeoverFor } from "./mid-stream.ts";
 import type { ModelRequest } from "./model-request.ts";
+import type { Spending } from "./spending.ts";
 
 /** What the front door adds to a stream, in its protocol. */
 export interface StreamFrame {
@@ -88,6 +89,8 @@ interface Keeping {
 
 interface GeneratorParts extends MidStreamParts {
   chains: FallbackChains;
+  /** Undefined: there are no budgets. */
+  spending?: Pick<Spending, "noteQuota"> | undefined;
   deduplicator: Deduplicator<SharedCall>;
   /** Undefined: this is the only process. */
   flights?: FlightsElsewhere | undefined;
@@ -100,7 +103,7 @@ interface GeneratorParts extends MidStreamParts {
 const encoder = new TextEncoder();
 
 export function createGenerator(parts: GeneratorParts): Generate {
-  const { chains, deduplicator, flights, cache, promptsDigest } = parts;
+  const { chains, spending, deduplicator, flights, cache, promptsDigest } = parts;
   const transcripts = new ByteAllowance(MAX_TRANSCRIPTS_BYTES);
 
   /** A stored answer in the form that was asked for. */
@@ -245,6 +248,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
       const { record } = context;
       record.isShared = true;
       record.add({ kind: "shared", leader: leader.id });
+      await spending?.noteQuota(context, request);
     }
     const { outcome: result } = head;
     if (result.kind === "refused") throw result.error;
@@ -284,7 +288,11 @@ export function createGenerator(parts: GeneratorParts): Generate {
     }
     function orElseGenerate(found: CachedAnswer | undefined): Promise<Generated> {
       const replay = found && kept && replayFor(request, kept, found);
-      if (replay !== undefined) return Promise.resolve({ kind: "replayed", cache: "HIT", replay });
+      if (replay !== undefined) {
+        const replayed = { kind: "replayed", cache: "HIT", replay } as const;
+        const noted = spending?.noteQuota(context, request);
+        return noted === undefined ? Promise.resolve(replayed) : noted.then(() => replayed);
+      }
       if (!isShared) return generateAlone(context, request, frame, decision, storeUnder);
       const flight = flightKey(key, caller?.keyId, idempotencyKey);
       return generateShared(context, request, frame, decision, storeUnder, flight);

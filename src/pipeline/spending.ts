@@ -1,12 +1,12 @@
 // What an attempt may cost and did cost, for the budgets of its caller: set aside before it, settled behind it.
 
 import type { BackendEntry } from "../backends/board.ts";
-import { conventionsOf, drawsPictures, isFree, type Operation, writesText } from "../backends/kinds.ts";
+import { drawsPictures, isFree, writesText } from "../backends/kinds.ts";
 import { type Amounts, NOTHING } from "../budgets/amounts.ts";
 import type { Budgets, Reservation, Reserved } from "../budgets/budgets.ts";
 import { BudgetError } from "../budgets/refusal.ts";
+import type { Spender } from "../budgets/rules.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
-import type { Quota } from "../generation/quota.ts";
 import { mostTokensOfBody, TextCount } from "../generation/token-count.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { Eventually } from "../lib/eventually.ts";
@@ -14,9 +14,8 @@ import { getOrMake } from "../lib/get-or-make.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { PriceOf } from "../models/prices.ts";
-import { clientWords } from "../protocols/registry.ts";
-import { standardQuotaHeaders } from "../protocols/standard-quota.ts";
 import { type ModelPrices, nanosOf } from "../stats/costs.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { RequestContext } from "./context.ts";
 import type { ModelRequest } from "./model-request.ts";
@@ -40,7 +39,6 @@ interface Ended {
 }
 
 export interface Held {
-  writeHeaders(into: Record<string, string>): void;
   /** Counts the text of a stream, which may break off before the backend has counted it. */
   readonly seen: TextCount | undefined;
   /** Called once. */
@@ -101,49 +99,56 @@ export function createSpending(parts: SpendingParts) {
   }
 
   function held(reservation: Reservation, request: ModelRequest, backend: string): Held {
-    const { quota } = reservation;
     return {
       seen: request.stream && writesText(request.operation) ? new TextCount() : undefined,
-      writeHeaders(into) {
-        if (quota !== undefined) writeHeaders(quota, request.operation, into);
-      },
       settle: (ended) => reservation.settle(ended === undefined ? NOTHING : costOf(ended, request, backend)),
     };
   }
 
-  function writeHeaders(quota: Quota, operation: Operation, into: Record<string, string>): void {
-    const { quotaHeaders = standardQuotaHeaders } = clientWords(conventionsOf(operation));
-    Object.assign(into, quotaHeaders(quota, wallTime()));
-  }
-
-  function read({ refusal, ...granted }: Reserved, request: ModelRequest, backend: string): Held | undefined {
-    if (refusal !== undefined) throw new BudgetError(refusal, currency, wallTime());
-    const { reservation } = granted as Exclude<Reserved, { refusal: object }>;
-    return reservation && held(reservation, request, backend);
+  function read(reserved: Reserved, record: RequestRecord, request: ModelRequest, backend: string): Held | undefined {
+    const { refusal } = reserved;
+    if (refusal !== undefined) {
+      record.quota = refusal.quota;
+      throw new BudgetError(refusal, currency, wallTime());
+    }
+    const { reservation } = reserved;
+    if (reservation === undefined) return undefined;
+    record.quota = reservation.quota;
+    return held(reservation, request, backend);
   }
 
   return {
     /** Sets aside what an attempt may cost. Undefined: no budget counts it. Throws a BudgetError, or rejects with it. */
     reserve(
-      { caller }: RequestContext,
+      { caller, record }: RequestContext,
       request: ModelRequest,
       { backend }: BackendEntry,
     ): Eventually<Held | undefined> {
       const { name } = backend;
       if (isFree(request.operation)) return undefined; // no vendor bills it
-      const spender = {
-        keyId: caller?.keyId,
-        userId: caller?.userId,
-        organizationId: caller?.organizationId,
-        model: request.model,
-        backend: name,
-      };
+      const spender = spenderOf(caller, request.model, name);
       const bound = budgets.isBoundWanted ? boundOf(request, name) : ONE_REQUEST;
       const reserved = budgets.reserve(spender, bound);
-      if (reserved instanceof Promise) return reserved.then((granted) => read(granted, request, name));
-      return read(reserved, request, name);
+      if (reserved instanceof Promise) return reserved.then((granted) => read(granted, record, request, name));
+      return read(reserved, record, request, name);
+    },
+    /** Notes what is left to the caller of an answer that no attempt was made for. */
+    noteQuota({ caller, record }: RequestContext, { model }: ModelRequest): Eventually<void> {
+      const quota = budgets.quotaOf(spenderOf(caller, model, ""));
+      if (!(quota instanceof Promise)) record.quota = quota;
+      else {
+        return quota.then((told) => {
+          record.quota = told;
+        });
+      }
     },
   };
+}
+
+/** @param backend - empty where none was asked */
+function spenderOf(caller: RequestContext["caller"], model: string, backend: string): Spender {
+  const { keyId, userId, organizationId } = caller ?? {};
+  return { keyId, userId, organizationId, model, backend };
 }
 
 const ONE_REQUEST: Amounts = { ...NOTHING, requests: 1 };

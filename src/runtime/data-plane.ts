@@ -120,18 +120,19 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
   const metadataOf: BridgeParts["metadataOf"] = (backend, model) => metadata.of(model, backend.name);
   const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
   const { budgets } = parts;
+  const spending = budgets.isOn
+    ? createSpending({
+        budgets,
+        averages: state.averages,
+        priceOf: pricesIn(metadata),
+        metadataOf: metadata.of,
+        currency: currencyOf(settings),
+        wallTime: clock.wallTime,
+        log,
+      })
+    : undefined;
   const forwarder = createForwarder({
-    spending: budgets.isOn
-      ? createSpending({
-          budgets,
-          averages: state.averages,
-          priceOf: pricesIn(metadata),
-          metadataOf: metadata.of,
-          currency: currencyOf(settings),
-          wallTime: clock.wallTime,
-          log,
-        })
-      : undefined,
+    spending,
     media: createMediaFit({
       refusedMedia,
       metadataOf,
@@ -155,6 +156,7 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
     flights: around.flights,
     forwarder,
     chains,
+    spending,
     log,
     cache,
     promptsDigest: prompts.digest,
@@ -190,6 +192,7 @@ function publicApiParts(
     uploads: { deadlines: state.deadlines, now: clock.now, uploaded: happened.fileUploaded },
     bodies: state.bodies,
     now: clock.now,
+    wallTime: clock.wallTime,
     begun: reporter.begun,
     isReady: () => fleet.board.entries.some((entry) => canBeAsked(entry, fleet.circuits)),
     aliases: (asked: ModelRequest) => withAlias(asked, settings.model_aliases, isServed(asked.model)),

@@ -1,6 +1,7 @@
 // What an endpoint is to the server: which requests are for it, who may make them, and what answers them.
 
 import type { Scope } from "../access/caller.ts";
+import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import type { AnsweredError } from "../stats/request-record.ts";
@@ -114,6 +115,6 @@ export interface Answering extends ErrorWords {
   /** Its bodies are files, of any size: more of them is taken from clients that are refused (drain-body.ts). */
   takesUploads?: boolean;
   /** The operation that a model is asked for; undefined if the endpoint asks no model. */
-  operation?: string;
+  operation?: Operation;
   handle(call: Call): Response | Promise<Response>;
 }

@@ -5,12 +5,14 @@ import type { ClientAddressReader } from "../access/client-address.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Clock } from "../lib/clock.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { type Decision, RateLimitError, writeRateLimitHeaders } from "../rate-limit/decision.ts";
 import type { LimitQuery } from "../rate-limit/limit-rules.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { AdminDoor, Administrator, Answering, Guest } from "./endpoint.ts";
 import type { Server } from "./listener.ts";
+import { writeQuotaHeaders } from "./quota-headers.ts";
 
 export interface EntranceParts {
   access: AccessControl;
@@ -19,6 +21,7 @@ export interface EntranceParts {
   limiter: Limiter;
   clientAddresses: ClientAddressReader;
   settings: Settings;
+  clock: Pick<Clock, "wallTime">;
 }
 
 /** A request at the entrance; who it is gets written into it. */
@@ -26,6 +29,7 @@ interface Visitor {
   request: Request;
   server: Server;
   context: RequestContext;
+  endpoint: Pick<Answering, "operation"> | undefined;
   /** Headers of the answer, for the limits. */
   headers: Record<string, string>;
   administrator: Administrator | undefined;
@@ -36,7 +40,7 @@ type MaybeRefused = RateLimitError | undefined;
 
 export type Entrance = ReturnType<typeof createEntrance>;
 
-export function createEntrance({ access, adminDoor, limiter, clientAddresses, settings }: EntranceParts) {
+export function createEntrance({ access, adminDoor, limiter, clientAddresses, settings, clock }: EntranceParts) {
   /** The client behind trusted proxies. */
   function clientAddress(server: Server, request: Request): string | undefined {
     return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
@@ -82,7 +86,13 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
 
   function tell(decision: Decision | undefined, visitor: Visitor): void {
     if (decision === undefined) return;
+    const { limit, remaining, resetAtMs } = decision;
+    const { record } = visitor.context;
+    record.allowance = { limit, remaining, resetAtMs };
     if (!decision.allowed) throw new RateLimitError(decision);
+    // An endpoint that asks a model tells it with what budgets leave.
+    const operation = visitor.endpoint?.operation;
+    if (operation === undefined) writeQuotaHeaders(record, operation, clock.wallTime(), visitor.headers);
     if (settings.rate_limiting.headers_on_success) writeRateLimitHeaders(decision, visitor.headers);
   }
 

@@ -17,6 +17,7 @@ import type { Administrator, Answering, BrokenStream, Call, Endpoint, ErrorWords
 import { createEntrance, type Entrance, type EntranceParts } from "./entrance.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
+import { writeQuotaHeaders } from "./quota-headers.ts";
 import { type BodyReader, bodyLimits } from "./read-body.ts";
 import type { RequestTarget, TargetHandler } from "./request-target.ts";
 import type { RouteTable } from "./route-table.ts";
@@ -74,6 +75,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
       const error = told instanceof Promise ? await told : told;
       if (error instanceof RateLimitError) limited?.(error.scope);
       const { record } = context;
+      writeQuotaHeaders(record, call.endpoint?.operation, clock.wallTime(), headers);
       if (record.isRead) headers[SERVER_TIMING] ??= serverTiming(record, clock.now() - record.startedAtMs);
       const words: ErrorWords | undefined =
         call.endpoint?.errorFormat === undefined ? errorsAt?.(target.path) : call.endpoint;

@@ -1,6 +1,7 @@
 // One request from its arrival to its end: written by the steps themselves, read by the access log, statistics, metrics, errors
 // and spans, told by a worker to the primary, and kept as the story of the request.
 
+import type { Allowance, Quota } from "../generation/quota.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { Outcome } from "./outcome.ts";
 import { withoutSecrets } from "./without-secrets.ts";
@@ -70,7 +71,8 @@ export interface AnsweredError {
 }
 
 /** Every fact of a record but its steps. */
-type Facts = Omit<RequestRecord, Methods | Derived | "weighedBytes">;
+type Facts = Omit<RequestRecord, Methods | Derived | OfOneProcess>;
+type OfOneProcess = "weighedBytes" | "allowance" | "quota";
 type Methods = "add" | "attempt" | "ended" | "standIn" | "finish" | "settle" | "follow" | "tell" | "outline";
 type Derived =
   | ("shownModel" | "sinceStartMs" | "isOver" | "wasSent" | "wasOnlyRefused" | "user" | "bytes")
@@ -168,6 +170,10 @@ export class RequestRecord {
   lastRule: string | undefined = undefined;
   /** Why a stream broke off after its status had been sent. */
   streamFailure: string | undefined = undefined;
+  /** Requests that the limits of its client leave; undefined where none holds. */
+  allowance: Allowance | undefined = undefined;
+  /** What its budgets leave. */
+  quota: Quota | undefined = undefined;
 
   // The rest is known when it is over.
   /** As the client saw it; 499 when it left before the end. Of a stream that broke off, what a plain answer had been. */
@@ -341,6 +347,8 @@ export class RequestRecord {
   settle(): void {
     this.usage = undefined;
     this.error = undefined;
+    this.allowance = undefined;
+    this.quota = undefined;
   }
 
   /** Takes over what another process tells of it; what is left out there stays. */
@@ -354,7 +362,7 @@ export class RequestRecord {
 
   /** The record for another process. */
   tell(wallOffsetMs: number): ToldRecord {
-    const { weighedBytes: _, ...facts } = this;
+    const { weighedBytes: _, allowance: __, quota: ___, ...facts } = this;
     return { ...facts, startedAtMs: this.startedAtMs + wallOffsetMs, steps: this.steps };
   }
 
@@ -377,7 +385,7 @@ export class RequestRecord {
   }
 }
 
-const { id: _, requestId: __, startedAtMs: ___, weighedBytes: ____, ...fresh } = new RequestRecord("", "", 0, () => 0);
+const { id, requestId, startedAtMs, weighedBytes, allowance, quota, ...fresh } = new RequestRecord("", "", 0, () => 0);
 /** The facts of a request of which nothing is known yet. */
 export const NOTHING_KNOWN: Omit<Facts, IdentityFact> = fresh;
 

@@ -200,6 +200,7 @@ export type PrimaryDesk = {
     spender: Spender,
     bound: Amounts,
   ): Promise<{ refusal?: OverBudget | undefined; quota?: Quota | undefined }>;
+  budgetQuota(spender: Spender): Promise<Quota | undefined>;
   budgetStandings(caller: Payer): Promise<BudgetStanding[]>;
   /** Of an attempt that was let in, whether the primary had answered in time or not. */
   settleSpending(id: number, spent: Amounts): void;

@@ -189,6 +189,7 @@ export function createPrimaryDesk(parts: DeskParts) {
       else if (reservation !== undefined) reservations.set(id, reservation);
       return { quota: reservation?.quota };
     },
+    budgetQuota: async (spender) => await owners.budgets().quotaOf(spender),
     budgetStandings: async (caller) => await owners.budgets().standings(caller),
     settleSpending(id, spent) {
       reservations.get(id)?.settle(spent);

@@ -25,6 +25,7 @@ function remoteBudgets(
     isBoundWanted: rules.hasStrict,
     countsCost: rules.countsCost,
     standings: (caller) => channel.call("budgetStandings", [caller]).then((standings) => standings ?? []),
+    quotaOf: (spender) => (matches.of(spender) ? channel.call("budgetQuota", [spender]) : undefined),
     reserve(spender, bound) {
       if (!matches.of(spender)) return { refusal: undefined, reservation: undefined };
       const id = newId();

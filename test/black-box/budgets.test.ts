@@ -157,6 +157,52 @@ describe("what every answer tells", () => {
     expect(response.headers.get("anthropic-ratelimit-tokens-reset")).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\dZ$/);
   });
 
+  test("of answers from the cache and of shared calls too, and of refusals", async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    backend.answer = { ...chat("x", usage(5, 3)), headersAfter: promise };
+    const gateway = await start([{ id: "r", limit: { requests: 2, tokens: 1000 }, window: "day" }], {
+      response_cache: { enabled: true },
+      deduplication: { mode: "all" },
+    } as ConfigDocument);
+    const left = ({ headers }: Response) =>
+      ["requests", "tokens"].map((of) => headers.get(`x-ratelimit-remaining-${of}`));
+    const same = { model: "m", temperature: 0 };
+    const shared = [0, 1].map(() => gateway.chat(same));
+    await waitFor("the call", () => backend.requests.length === 1);
+    resolve();
+    for (const response of await Promise.all(shared)) expect(left(response)[0]).toBe("1");
+    expect(left(await gateway.chat(same))).toEqual(["1", "992"]);
+    backend.answer = chat("x", usage(5, 3));
+    await statusOf(gateway);
+    const refused = await gateway.chat({ model: "m" });
+    expect([refused.status, ...left(refused)]).toEqual([429, "0", "984"]);
+    const messages = [{ role: "user", content: "hi" }];
+    const { headers } = await gateway.post("/v1/messages", { model: "m", max_tokens: 5, messages });
+    expect(headers.get("anthropic-ratelimit-requests-remaining")).toBe("0");
+  });
+
+  test("of the tightest among budgets and the rate limit of the key", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const keys = [
+      { key: "secret-of-a", id: "a", rate_limit: 3 },
+      { key: "secret-of-b", id: "b", rate_limit: 300 },
+    ];
+    const gateway = await start([{ id: "r", limit: { requests: 100 }, window: "day", per: "key" }], {
+      api_keys: { keys },
+    });
+    const limitOf = async (key: string) => {
+      const { status, headers } = await gateway.chat({ model: "m" }, bearer(key));
+      const [limit, left] = ["limit", "remaining"].map((what) => headers.get(`x-ratelimit-${what}-requests`));
+      return [status, limit, left];
+    };
+    expect(await limitOf("a")).toEqual([200, "3", "2"]);
+    expect(await limitOf("b")).toEqual([200, "100", "99"]);
+    for (const left of ["1", "0"]) expect(await limitOf("a")).toEqual([200, "3", left]);
+    expect(await limitOf("a")).toEqual([429, "3", "0"]);
+    const models = await fetch(`${gateway.url}/v1/models`, bearer("b"));
+    expect(models.headers.get("x-ratelimit-limit-requests")).toBe("300");
+  });
+
   test("nothing where no budget counts tokens or requests", async () => {
     const gateway = await start([{ id: "money", limit: { cost: 10_000 }, window: "day" }]);
     const { headers } = await gateway.chat({ model: "m" });

@@ -88,7 +88,7 @@ describe("per client", () => {
   test("only the refusal speaks of the limit, unless headers are asked for on success too", async () => {
     await using gateway = await start({ per_client: { requests_per_second: 1, burst_capacity: 1 } });
     const limitHeaders = (response: Response) =>
-      [...response.headers.keys()].filter((name) => name.startsWith("x-ratelimit")).toSorted();
+      [...response.headers.keys()].filter((name) => /^x-ratelimit-[a-z]+$/.test(name)).toSorted();
     const admitted = await gateway.chat();
     await admitted.text();
     expect([admitted.status, limitHeaders(admitted)]).toEqual([200, []]);
