@@ -21,6 +21,12 @@ export function createOrganizations(list: Settings["organizations"]) {
     /** Requests per minute of a key: its own, else those of its organization. */
     rateLimitOf: ({ rate_limit, organization_id }: Pick<KeySettings, "rate_limit" | "organization_id">) =>
       rate_limit ?? of(organization_id)?.rate_limit,
+    /** Requests per minute of each member, by organization. */
+    rateLimits(): Map<string, number> {
+      const limits = new Map<string, number>();
+      for (const { id, rate_limit } of list) if (rate_limit !== undefined) limits.set(id, rate_limit);
+      return limits;
+    },
     /** The caller with what it has of its organization. Throws 403 where that is disabled. */
     admit(caller: Caller): Caller {
       const organization = of(caller.organizationId);

@@ -85,7 +85,9 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   /** What is done with it before a backend is looked for. Throws 403 and 429. */
   async function admit({ caller }: RequestContext, asked: ModelRequest): Promise<void> {
     requireModel(caller, asked.model);
-    const decision = await (caller && limiter.take({ clientAddress: undefined, keyId: caller.keyId, key: undefined }));
+    const { keyId, organizationId } = caller ?? {};
+    const decision = await (caller &&
+      limiter.take({ clientAddress: undefined, keyId, organizationId, key: undefined }));
     if (decision === undefined || decision.allowed) return;
     limited?.(decision.scope);
     throw new RateLimitError(decision);

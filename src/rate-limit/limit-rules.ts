@@ -8,8 +8,10 @@ import { type BucketPolicy, bucketPolicy } from "./token-bucket.ts";
 export interface LimitQuery {
   /** As client-address.ts gives it; undefined for a client on a unix socket. All of these are one client. */
   clientAddress: string | undefined;
-  /** The id of a known key. */
+  /** The id of a known key, or of a token. */
   keyId: string | undefined;
+  /** Of the same. */
+  organizationId?: string | undefined;
   /** The key as it was sent, known or not; compared with bypass_keys. */
   key: string | undefined;
 }
@@ -18,20 +20,24 @@ export interface LimitRulesParts {
   settings: RateLimitingSettings;
   /** Key id -> requests per minute. They hold also while the section is disabled. */
   keyLimits: ReadonlyMap<string, number>;
+  /** Organization id -> requests per minute of each caller that has no limit in `keyLimits`; for tokens, which are not listed. */
+  memberLimits?: ReadonlyMap<string, number>;
 }
 
 const MINUTE_MS = 60_000;
 
-export function createLimitRules({ settings, keyLimits }: LimitRulesParts) {
+const NONE: ReadonlyMap<string, number> = new Map();
+
+export function createLimitRules({ settings, keyLimits, memberLimits = NONE }: LimitRulesParts) {
   const { enabled, limits } = settings;
-  const limitsRequests = enabled || keyLimits.size > 0;
+  const limitsRequests = enabled || keyLimits.size > 0 || memberLimits.size > 0;
   const perSecond = ({ requests_per_second, burst_capacity }: typeof limits.global): BucketPolicy | undefined =>
     enabled ? bucketPolicy(requests_per_second, 1000, burst_capacity) : undefined;
   const whitelist = createAddressList(settings.whitelist);
   const bypassKeys = new Set(limitsRequests ? settings.bypass_keys : []);
-  // As many as the configuration has keys. N at once, then one each 60 s / N.
-  const ownKeys = new Map<string, BucketPolicy>();
-  for (const [keyId, perMinute] of keyLimits) ownKeys.set(keyId, bucketPolicy(perMinute, MINUTE_MS, perMinute));
+  // N at once, then one each 60 s / N.
+  const perMinute = (limits: ReadonlyMap<string, number>): ReadonlyMap<string, BucketPolicy> =>
+    new Map([...limits].map(([id, requests]) => [id, bucketPolicy(requests, MINUTE_MS, requests)]));
 
   return {
     limitsRequests,
@@ -43,7 +49,8 @@ export function createLimitRules({ settings, keyLimits }: LimitRulesParts) {
     backend: perSecond(limits.per_backend),
     global: perSecond(limits.global),
     /** The limits that were written for one key each; they stand in place of the one for all keys. */
-    ownKeys: ownKeys as ReadonlyMap<string, BucketPolicy>,
+    ownKeys: perMinute(keyLimits),
+    members: perMinute(memberLimits),
     /** whitelist and bypass_keys lift the limits of keys too, whether the section is enabled or not. */
     isExempt({ clientAddress, key }: LimitQuery): boolean {
       if (key !== undefined && bypassKeys.has(key)) return true;

@@ -41,13 +41,26 @@ export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: 
     { buckets: MemoryLimiter | undefined; limiter: Limiter }
   >({
     make({ settings, keys, organizations }, before) {
-      const keyLimits = keyLimitsOf(keys, createOrganizations(organizations), identify);
+      const of = createOrganizations(organizations);
+      const keyLimits = keyLimitsOf(keys, of, identify);
+      const memberLimits = of.rateLimits();
       const remote = elsewhere?.(current);
       const previous = before?.buckets;
-      const buckets = remote ? undefined : createLimiter({ settings, keyLimits, now, wallTime, seed, previous });
+      const buckets = remote
+        ? undefined
+        : createLimiter({ settings, keyLimits, memberLimits, now, wallTime, seed, previous });
       const own = remote ?? (buckets as MemoryLimiter);
       const opened = modules && own.limitsRequests ? server.of(settings.redis) : undefined;
-      const shared = opened && { ...opened, prefix: opened.place.key_prefix, settings, keyLimits, own, now, wallTime };
+      const shared = opened && {
+        ...opened,
+        prefix: opened.place.key_prefix,
+        settings,
+        keyLimits,
+        memberLimits,
+        own,
+        now,
+        wallTime,
+      };
       return { buckets, limiter: (shared && modules?.createSharedLimiter(shared)) ?? own };
     },
   });

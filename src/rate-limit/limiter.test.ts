@@ -57,6 +57,32 @@ describe("limiter", () => {
     expect(allowed("192.0.2.1")).toBe(false);
   });
 
+  test("each member of an organization has its limit, which changes with it, and a key's own comes first", () => {
+    const settings = { enabled: true, limits: { per_client: WIDE, per_api_key: rate(1, 1), global: WIDE } };
+    const of = (memberLimits: ReadonlyMap<string, number>, more: Partial<LimiterParts> = {}) =>
+      limiterWith(settings, { keyLimits: new Map([["own", 1]]), memberLimits, ...more }).limiter;
+    const limiter = of(new Map([["sales", 2]]));
+    const asked = (by: typeof limiter, keyId: string, organizationId = "sales") => {
+      const decision = by.take(query("192.0.2.1", { keyId, organizationId }));
+      return [decision?.allowed, decision?.limit];
+    };
+    expect(["a", "a", "a", "b"].map((keyId) => asked(limiter, keyId))).toEqual([
+      [true, 2],
+      [true, 2],
+      [false, 2],
+      [true, 2],
+    ]);
+    expect(["own", "own"].map((keyId) => asked(limiter, keyId)[0])).toEqual([true, false]);
+    expect(["c", "c"].map((keyId) => asked(limiter, keyId, "others")[0])).toEqual([true, false]);
+    limiter.putBack(query("192.0.2.1", { keyId: "a", organizationId: "sales" }));
+    const next = of(new Map([["sales", 9]]), { previous: limiter });
+    expect(["a", "a", "n"].map((keyId) => asked(next, keyId))).toEqual([
+      [true, 9],
+      [false, 9],
+      [true, 9],
+    ]);
+  });
+
   test("what a decision says", () => {
     const { limiter, clock } = limiterWith({ enabled: true, limits: { per_client: rate(2, 3) } });
     expect(limiter.take(query("192.0.2.1"))).toEqual({

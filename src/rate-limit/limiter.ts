@@ -71,6 +71,8 @@ export interface MemoryLimiter extends Limiter {
 interface AllBuckets {
   clients: Buckets | undefined;
   keys: Buckets | undefined;
+  /** Of callers whose organization has a limit for each of them. */
+  members: Buckets | undefined;
   backends: Buckets | undefined;
   everyone: Bucket | undefined;
   ownKeys: ReadonlyMap<string, Bucket>;
@@ -96,10 +98,19 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
   const clients = bucketsOf(rules.client, previous?.clients);
   const keys = bucketsOf(rules.key, previous?.keys);
   const backends = bucketsOf(rules.backend, previous?.backends);
+  const [memberPolicy] = rules.members.values();
+  const members = memberPolicy && (previous?.members ?? createBuckets(memberPolicy, maxEntries, seed));
   const everyone = rules.global && bucketOf(rules.global, previous?.everyone);
   const ownKeyBuckets = new Map<string, Bucket>();
   for (const [keyId, policy] of rules.ownKeys) {
     ownKeyBuckets.set(keyId, bucketOf(policy, previous?.ownKeys.get(keyId)));
+  }
+
+  /** Of a caller without a limit that was written for it; undefined: its organization has none either. */
+  function memberBucket({ keyId, organizationId }: LimitQuery, nowMs: number): NamedBucket | undefined {
+    if (members === undefined || keyId === undefined || organizationId === undefined) return undefined;
+    const policy = rules.members.get(organizationId);
+    return policy && members.find(keyId, nowMs, policy);
   }
 
   function decide(reading: BucketReading, scope: LimitScope, policy: BucketPolicy, nowMs: number): Decision {
@@ -111,7 +122,7 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
     hasBypassKeys,
     limitsBackends,
     takesLater: false,
-    buckets: { clients, keys, backends, everyone, ownKeys: ownKeyBuckets },
+    buckets: { clients, keys, members, backends, everyone, ownKeys: ownKeyBuckets },
 
     take(query: LimitQuery): Decision | undefined {
       if (isExempt(query)) return undefined;
@@ -126,8 +137,10 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
       }
       // The limit that was written for this very key stands in place of the one for all keys.
       const ownBucket = keyId === undefined ? undefined : ownKeyBuckets.get(keyId);
-      const commonBucket = keyId === undefined || ownBucket !== undefined ? undefined : keys?.find(keyId, nowMs);
-      const keyBucket = ownBucket ?? commonBucket;
+      const ofMember = ownBucket === undefined ? memberBucket(query, nowMs) : undefined;
+      const specialBucket = ownBucket ?? ofMember;
+      const commonBucket = keyId === undefined || specialBucket !== undefined ? undefined : keys?.find(keyId, nowMs);
+      const keyBucket = specialBucket ?? commonBucket;
       if (keyBucket !== undefined) {
         involved.push(keyBucket);
         scopes.push("key");
@@ -143,6 +156,7 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
         // Only now: refused strangers leave their buckets full, and full buckets need no memory.
         if (clientBucket !== undefined) clients?.keep(clientBucket, nowMs);
         if (commonBucket !== undefined) keys?.keep(commonBucket, nowMs);
+        if (ofMember !== undefined) members?.keep(ofMember, nowMs);
       }
       return decide(result, scopes[result.index] as LimitScope, (involved[result.index] as Bucket).policy, nowMs);
     },
@@ -169,7 +183,8 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
       const nowMs = now();
       const { keyId } = query;
       const ownBucket = keyId === undefined ? undefined : ownKeyBuckets.get(keyId);
-      const keyBucket = ownBucket ?? (keyId === undefined ? undefined : keys?.peek(keyId));
+      const keyBucket =
+        ownBucket ?? memberBucket(query, nowMs) ?? (keyId === undefined ? undefined : keys?.peek(keyId));
       // A bucket that was forgotten meanwhile was full, or left its debt behind, which stays as it is.
       for (const bucket of [clients?.peek(nameOfClient(query)), keyBucket, everyone]) {
         if (bucket !== undefined) putBack(bucket, nowMs);
@@ -205,7 +220,9 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
     },
 
     get size() {
-      return (clients?.size ?? 0) + (keys?.size ?? 0) + (backends?.size ?? 0) + ownKeyBuckets.size;
+      return (
+        (clients?.size ?? 0) + (keys?.size ?? 0) + (members?.size ?? 0) + (backends?.size ?? 0) + ownKeyBuckets.size
+      );
     },
   };
 }
@@ -255,19 +272,22 @@ function createBuckets(firstPolicy: BucketPolicy, maxEntries: number, seed: numb
     const { oldest } = uses;
     if (oldest === undefined || buckets.size < maxEntries) return;
     forget(oldest);
-    const { name, parts, atUs } = oldest;
+    const { name, parts, atUs, policy: own } = oldest;
     debts ??= new Array(SLOTS).fill(undefined);
     const slot = slotOf(name);
     const debt = debts[slot];
     if (debt !== undefined) earn(debt, nowMs);
-    if (debt === undefined || parts < debt.parts) debts[slot] = { policy, parts, atUs };
+    if (debt === undefined || parts < debt.parts) debts[slot] = { policy: own, parts, atUs };
   }
 
-  function newBucket(name: string, nowMs: number): NamedBucket {
+  function newBucket(name: string, nowMs: number, own: BucketPolicy): NamedBucket {
     const debt = debts?.[slotOf(name)];
     if (debt !== undefined) earn(debt, nowMs);
-    const { parts, atUs } = debt ?? fullBucket(policy, nowMs);
-    return { name, policy, parts, atUs, isKept: false, older: undefined, newer: undefined };
+    const { parts, atUs } = debt ?? fullBucket(own, nowMs);
+    return {
+      ...{ name, policy: own, parts: Math.min(parts, own.fullParts), atUs },
+      ...{ isKept: false, older: undefined, newer: undefined },
+    };
   }
 
   return {
@@ -292,11 +312,15 @@ function createBuckets(firstPolicy: BucketPolicy, maxEntries: number, seed: numb
       return debts !== undefined;
     },
     peek: (name: string): Bucket | undefined => buckets.get(name),
-    /** The bucket of a name, which becomes the most recently used; a new one is kept only when `keep` is called. */
-    find(name: string, nowMs: number): NamedBucket {
+    /**
+     * The bucket of a name, which becomes the most recently used; a new one is kept only when `keep` is called.
+     * @param own - its policy, of the same window
+     */
+    find(name: string, nowMs: number, own = policy): NamedBucket {
       const known = buckets.get(name);
-      if (known === undefined) return newBucket(name, nowMs);
+      if (known === undefined) return newBucket(name, nowMs, own);
       uses.use(known);
+      if (known.policy !== own) changePolicy(known, own, nowMs);
       return known;
     },
     /** The bucket that was found last under its name. */

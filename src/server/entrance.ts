@@ -55,12 +55,14 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
     else visitor.administrator = adminDoor.admit(request, addresses);
   }
 
+  /** @param caller - undefined: of the client alone */
   function limitQuery(
     { request, context }: Pick<Visitor, "request" | "context">,
-    keyId: string | undefined,
+    caller: RequestContext["caller"],
   ): LimitQuery {
     const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
-    return { clientAddress: context.peerAddress(), keyId, key };
+    const { keyId, organizationId } = caller ?? {};
+    return { clientAddress: context.peerAddress(), keyId, organizationId, key };
   }
 
   /** Looks at none while the client has no token: else every guess would be answered. */
@@ -75,7 +77,7 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
 
   /** Takes a token of every limit that concerns the caller. */
   function checkLimits(visitor: Visitor): void | Promise<void> {
-    const decision = limiter.take(limitQuery(visitor, visitor.context.caller?.keyId));
+    const decision = limiter.take(limitQuery(visitor, visitor.context.caller));
     if (decision instanceof Promise) return decision.then((taken) => tell(taken, visitor));
     tell(decision, visitor);
   }

@@ -17,8 +17,9 @@ export function createRemoteLimiter(
   now: () => number,
 ): Limiter {
   const { enabled, bypass_keys } = rate_limiting;
-  const { rateLimitOf } = createOrganizations(organizations);
-  const limitsRequests = enabled || api_keys.keys.some((key) => rateLimitOf(key) !== undefined);
+  const { rateLimitOf, rateLimits } = createOrganizations(organizations);
+  const limitsRequests =
+    enabled || rateLimits().size > 0 || api_keys.keys.some((key) => rateLimitOf(key) !== undefined);
   /** What backends refused last, and until when that holds. */
   const refusals = new Map<string, { decision: Decision; untilMs: number }>();
 

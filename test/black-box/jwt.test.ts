@@ -282,3 +282,17 @@ describe("what the configuration refuses", () => {
     expect(stderr).not.toContain("sekret");
   });
 });
+
+test("the rate_limit of an organization holds for each of its tokens, and is told", async () => {
+  const claims = { organization: "org" };
+  const limited = await bed.gateway({
+    config: { ...configOf(issuer({ claims })), organizations: [{ id: "sales", rate_limit: 2 }] },
+  });
+  const of = (sub: string, org: string) => ask({ claims: { sub, org } }, limited);
+  const first = await of("alice", "sales");
+  const told = ["limit", "remaining"].map((what) => first.headers.get(`x-ratelimit-${what}-requests`));
+  expect([first.status, ...told]).toEqual([200, "2", "1"]);
+  const rest = [await of("alice", "sales"), await of("alice", "sales"), await of("bob", "sales")];
+  expect(rest.map(({ status }) => status)).toEqual([200, 429, 200]);
+  expect((await of("carol", "other")).headers.get("x-ratelimit-limit-requests")).toBeNull();
+});

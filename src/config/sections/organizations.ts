@@ -16,7 +16,9 @@ const organizationSchema = z.strictObject({
     .min(1, "name at least one model, or leave the key out")
     .optional()
     .describe("For keys and tokens that do not say it: models that they may use; * stands for any text."),
-  rate_limit: requestCount().optional().describe("For keys that do not say it: requests per minute of each."),
+  rate_limit: requestCount()
+    .optional()
+    .describe("For keys that do not say it, and tokens: requests per minute of each."),
   token_limit: tokenLimit().optional().describe("For keys that do not say it, and tokens: tokens per minute of each."),
 });
 
