@@ -8,25 +8,12 @@ import { getOrMake } from "../lib/get-or-make.ts";
 import { modelsOf } from "./allowed-models.ts";
 import type { Caller } from "./caller.ts";
 
-type KeySettings = Settings["api_keys"]["keys"][number];
-
-export type Organizations = ReturnType<typeof createOrganizations>;
-
 export function createOrganizations(list: Settings["organizations"]) {
   const byId = new Map(list.map((organization) => [organization.id, organization]));
   const models = new Map(list.map(({ id, models: names }) => [id, modelsOf(names)]));
   const members = new WeakMap<Caller, Caller>();
   const of = (id: string | undefined): Organization | undefined => (id === undefined ? undefined : byId.get(id));
   return {
-    /** Requests per minute of a key: its own, else those of its organization. */
-    rateLimitOf: ({ rate_limit, organization_id }: Pick<KeySettings, "rate_limit" | "organization_id">) =>
-      rate_limit ?? of(organization_id)?.rate_limit,
-    /** Requests per minute of each member, by organization. */
-    rateLimits(): Map<string, number> {
-      const limits = new Map<string, number>();
-      for (const { id, rate_limit } of list) if (rate_limit !== undefined) limits.set(id, rate_limit);
-      return limits;
-    },
     /** The caller with what it has of its organization. Throws 403 where that is disabled. */
     admit(caller: Caller): Caller {
       const organization = of(caller.organizationId);

@@ -90,7 +90,7 @@ function bench(options: BenchOptions) {
   };
   const now = options.now ?? (() => performance.now());
   const circuits = createCircuits({ settings: settings.circuit_breaker, now });
-  const limits = createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime: now });
+  const limits = createLimiter({ settings: settings.rate_limiting, now, wallTime: now });
   const forwarder = createForwarder({
     watch,
     circuits,

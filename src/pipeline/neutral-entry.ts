@@ -85,9 +85,8 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
   /** What is done with it before a backend is looked for. Throws 403 and 429. */
   async function admit({ caller }: RequestContext, asked: ModelRequest): Promise<void> {
     requireModel(caller, asked.model);
-    const { keyId, organizationId } = caller ?? {};
-    const decision = await (caller &&
-      limiter.take({ clientAddress: undefined, keyId, organizationId, key: undefined }));
+    const { keyId, requestsPerMinute: perMinute } = caller ?? {};
+    const decision = await (caller && limiter.take({ clientAddress: undefined, keyId, perMinute, key: undefined }));
     if (decision === undefined || decision.allowed) return;
     limited?.(decision.scope);
     throw new RateLimitError(decision);

@@ -3,6 +3,7 @@
 import { createAddressList } from "../access/address-list.ts";
 import { clientGroup } from "../access/client-address.ts";
 import type { RateLimitingSettings } from "../config/sections/rate-limiting.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
 import { type BucketPolicy, bucketPolicy } from "./token-bucket.ts";
 
 export interface LimitQuery {
@@ -10,37 +11,31 @@ export interface LimitQuery {
   clientAddress: string | undefined;
   /** The id of a known key, or of a token. */
   keyId: string | undefined;
-  /** Of the same. */
-  organizationId?: string | undefined;
+  /** Requests per minute of its own or of its organization, which hold also while the section is disabled. */
+  perMinute?: number | undefined;
   /** The key as it was sent, known or not; compared with bypass_keys. */
   key: string | undefined;
 }
 
 export interface LimitRulesParts {
   settings: RateLimitingSettings;
-  /** Key id -> requests per minute. They hold also while the section is disabled. */
-  keyLimits: ReadonlyMap<string, number>;
-  /** Organization id -> requests per minute of each caller that has no limit in `keyLimits`; for tokens, which are not listed. */
-  memberLimits?: ReadonlyMap<string, number>;
 }
 
 const MINUTE_MS = 60_000;
 
-const NONE: ReadonlyMap<string, number> = new Map();
+/** Different limits of keys that are remembered. */
+const MAX_OWN = 1_000;
 
-export function createLimitRules({ settings, keyLimits, memberLimits = NONE }: LimitRulesParts) {
+export function createLimitRules({ settings }: LimitRulesParts) {
   const { enabled, limits } = settings;
-  const limitsRequests = enabled || keyLimits.size > 0 || memberLimits.size > 0;
   const perSecond = ({ requests_per_second, burst_capacity }: typeof limits.global): BucketPolicy | undefined =>
     enabled ? bucketPolicy(requests_per_second, 1000, burst_capacity) : undefined;
   const whitelist = createAddressList(settings.whitelist);
-  const bypassKeys = new Set(limitsRequests ? settings.bypass_keys : []);
-  // N at once, then one each 60 s / N.
-  const perMinute = (limits: ReadonlyMap<string, number>): ReadonlyMap<string, BucketPolicy> =>
-    new Map([...limits].map(([id, requests]) => [id, bucketPolicy(requests, MINUTE_MS, requests)]));
+  const bypassKeys = new Set(settings.bypass_keys);
+  const own = new Map<number, BucketPolicy>();
 
   return {
-    limitsRequests,
+    limitsRequests: enabled,
     hasBypassKeys: bypassKeys.size > 0,
     limitsBackends: enabled,
     /** Undefined: there is no such limit. */
@@ -48,9 +43,12 @@ export function createLimitRules({ settings, keyLimits, memberLimits = NONE }: L
     key: perSecond(limits.per_api_key),
     backend: perSecond(limits.per_backend),
     global: perSecond(limits.global),
-    /** The limits that were written for one key each; they stand in place of the one for all keys. */
-    ownKeys: perMinute(keyLimits),
-    members: perMinute(memberLimits),
+    /** The caller's own limit, which replaces the one for all keys. N at once, then one each 60 s / N. */
+    own({ keyId, perMinute }: LimitQuery): BucketPolicy | undefined {
+      if (keyId === undefined || perMinute === undefined) return undefined;
+      if (own.size >= MAX_OWN && !own.has(perMinute)) own.clear();
+      return getOrMake(own, perMinute, () => bucketPolicy(perMinute, MINUTE_MS, perMinute));
+    },
     /** whitelist and bypass_keys lift the limits of keys too, whether the section is enabled or not. */
     isExempt({ clientAddress, key }: LimitQuery): boolean {
       if (key !== undefined && bypassKeys.has(key)) return true;

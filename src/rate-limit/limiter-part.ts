@@ -1,8 +1,5 @@
 // The limiter that the configuration asks for. Its buckets keep their level, whatever the limits become.
 
-import { acceptedSecrets } from "../access/api-keys.ts";
-import type { KeyIdentity } from "../access/key-identity.ts";
-import { createOrganizations, type Organizations } from "../access/organizations.ts";
 import { remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -16,14 +13,13 @@ type LimitSettings = Settings["rate_limiting"];
 const CONNECTIONS = 2;
 
 interface LimiterParts extends RedisSurroundings {
-  identify: KeyIdentity;
   /** The limits of another process, which has the buckets; undefined: they are in this one. */
   elsewhere?: ((settings: Settings) => Limiter) | undefined;
 }
 
 /** The choice of a storage holds from the start to the end: a switch to Redis, or back, takes a restart. */
 export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: LimiterParts) {
-  const { clock, identify, elsewhere } = parts;
+  const { clock, elsewhere } = parts;
   const { now, wallTime } = clock;
   const seed = randomSeed();
   const modules =
@@ -36,31 +32,14 @@ export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: 
     check: (client) => (modules as NonNullable<typeof modules>).checkBuckets(client, key_prefix),
   }));
   /** `buckets`: undefined where another process has them. */
-  const limits = remade<
-    { settings: LimitSettings; keys: Settings["api_keys"]["keys"]; organizations: Settings["organizations"] },
-    { buckets: MemoryLimiter | undefined; limiter: Limiter }
-  >({
-    make({ settings, keys, organizations }, before) {
-      const of = createOrganizations(organizations);
-      const keyLimits = keyLimitsOf(keys, of, identify);
-      const memberLimits = of.rateLimits();
+  const limits = remade<{ settings: LimitSettings }, { buckets: MemoryLimiter | undefined; limiter: Limiter }>({
+    make({ settings }, before) {
       const remote = elsewhere?.(current);
       const previous = before?.buckets;
-      const buckets = remote
-        ? undefined
-        : createLimiter({ settings, keyLimits, memberLimits, now, wallTime, seed, previous });
+      const buckets = remote ? undefined : createLimiter({ settings, now, wallTime, seed, previous });
       const own = remote ?? (buckets as MemoryLimiter);
-      const opened = modules && own.limitsRequests ? server.of(settings.redis) : undefined;
-      const shared = opened && {
-        ...opened,
-        prefix: opened.place.key_prefix,
-        settings,
-        keyLimits,
-        memberLimits,
-        own,
-        now,
-        wallTime,
-      };
+      const opened = modules && !remote ? server.of(settings.redis) : undefined;
+      const shared = opened && { ...opened, prefix: opened.place.key_prefix, settings, own, now, wallTime };
       return { buckets, limiter: (shared && modules?.createSharedLimiter(shared)) ?? own };
     },
   });
@@ -68,8 +47,7 @@ export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: 
 
   function follow({ settings }: Pick<ConfigSnapshot, "settings">): void {
     current = settings;
-    const { rate_limiting, api_keys, organizations } = settings;
-    limits.of({ settings: rate_limiting, keys: api_keys.keys, organizations });
+    limits.of({ settings: settings.rate_limiting });
   }
   follow({ settings: atStart });
   return {
@@ -82,19 +60,4 @@ export function createLimiterPart({ settings: atStart }: ConfigSnapshot, parts: 
     server,
     stop: server.stop,
   };
-}
-
-/** Requests per minute by key id. */
-function keyLimitsOf(
-  keys: Settings["api_keys"]["keys"],
-  organizations: Organizations,
-  identify: KeyIdentity,
-): Map<string, number> {
-  const limits = new Map<string, number>();
-  for (const key of keys) {
-    const perMinute = organizations.rateLimitOf(key);
-    if (perMinute === undefined) continue;
-    for (const { caller } of acceptedSecrets(key, identify)) limits.set(caller.keyId, perMinute);
-  }
-  return limits;
 }

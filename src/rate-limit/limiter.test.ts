@@ -15,7 +15,6 @@ function limiterWith(
   const clock = { nowMs: 0 };
   const limiter = createLimiter({
     settings: rateLimitingSection.schema.parse(settings),
-    keyLimits: new Map(),
     now: () => clock.nowMs,
     wallTime: () => EPOCH_MS + clock.nowMs,
     ...more,
@@ -35,7 +34,7 @@ describe("limiter", () => {
     "disabled, it does nothing",
     (settings) => {
       const { limiter } = limiterWith(settings);
-      expect(limiter).toMatchObject({ limitsRequests: false, hasBypassKeys: false, limitsBackends: false, size: 0 });
+      expect(limiter).toMatchObject({ limitsRequests: false, limitsBackends: false, size: 0 });
       for (let count = 0; count < 100; count++) {
         expect(limiter.take(query("192.0.2.1"))).toBeUndefined();
         expect(limiter.takeBackend("a") && limiter.backendHasRoom("a")).toBe(true);
@@ -57,26 +56,24 @@ describe("limiter", () => {
     expect(allowed("192.0.2.1")).toBe(false);
   });
 
-  test("each member of an organization has its limit, which changes with it, and a key's own comes first", () => {
+  test("each caller has its own limit, which changes with it", () => {
     const settings = { enabled: true, limits: { per_client: WIDE, per_api_key: rate(1, 1), global: WIDE } };
-    const of = (memberLimits: ReadonlyMap<string, number>, more: Partial<LimiterParts> = {}) =>
-      limiterWith(settings, { keyLimits: new Map([["own", 1]]), memberLimits, ...more }).limiter;
-    const limiter = of(new Map([["sales", 2]]));
-    const asked = (by: typeof limiter, keyId: string, organizationId = "sales") => {
-      const decision = by.take(query("192.0.2.1", { keyId, organizationId }));
+    const of = (more: Partial<LimiterParts> = {}) => limiterWith(settings, more).limiter;
+    const limiter = of();
+    const asked = (by: typeof limiter, keyId: string, perMinute?: number) => {
+      const decision = by.take(query("192.0.2.1", { keyId, perMinute }));
       return [decision?.allowed, decision?.limit];
     };
-    expect(["a", "a", "a", "b"].map((keyId) => asked(limiter, keyId))).toEqual([
+    expect(["a", "a", "a", "b"].map((keyId) => asked(limiter, keyId, 2))).toEqual([
       [true, 2],
       [true, 2],
       [false, 2],
       [true, 2],
     ]);
-    expect(["own", "own"].map((keyId) => asked(limiter, keyId)[0])).toEqual([true, false]);
-    expect(["c", "c"].map((keyId) => asked(limiter, keyId, "others")[0])).toEqual([true, false]);
-    limiter.putBack(query("192.0.2.1", { keyId: "a", organizationId: "sales" }));
-    const next = of(new Map([["sales", 9]]), { previous: limiter });
-    expect(["a", "a", "n"].map((keyId) => asked(next, keyId))).toEqual([
+    expect(["c", "c"].map((keyId) => asked(limiter, keyId)[0])).toEqual([true, false]);
+    limiter.putBack(query("192.0.2.1", { keyId: "a", perMinute: 2 }));
+    const next = of({ previous: limiter });
+    expect(["a", "a", "n"].map((keyId) => asked(next, keyId, 9))).toEqual([
       [true, 9],
       [false, 9],
       [true, 9],
@@ -134,11 +131,8 @@ describe("limiter", () => {
   });
 
   test("what is put back can be taken again", () => {
-    const { limiter } = limiterWith(
-      { enabled: true, limits: { per_client: rate(1, 1), global: rate(1, 1) } },
-      { keyLimits: new Map([["k", 1]]) },
-    );
-    const caller = query("192.0.2.1", { keyId: "k" });
+    const { limiter } = limiterWith({ enabled: true, limits: { per_client: rate(1, 1), global: rate(1, 1) } });
+    const caller = query("192.0.2.1", { keyId: "k", perMinute: 1 });
     expect(limiter.take(caller)?.allowed).toBe(true);
     expect(limiter.take(caller)?.allowed).toBe(false);
     limiter.putBack(caller);
@@ -147,9 +141,8 @@ describe("limiter", () => {
   });
 
   test("requests per minute of a key hold while the section is disabled, and stand in place of per_api_key", () => {
-    const keyLimits = new Map([["k", 3]]);
-    const off = limiterWith({}, { keyLimits });
-    const caller = query("192.0.2.1", { keyId: "k" });
+    const off = limiterWith({});
+    const caller = query("192.0.2.1", { keyId: "k", perMinute: 3 });
     expect([0, 0, 0, 0].map(() => off.limiter.take(caller)?.allowed)).toEqual([true, true, true, false]);
     expect(off.limiter.take(caller)).toMatchObject({ scope: "key", limit: 3, windowMs: 60_000, retryAfterMs: 20_000 });
     expect(off.limiter.take(query("192.0.2.1"))).toBeUndefined();
@@ -157,22 +150,19 @@ describe("limiter", () => {
     off.clock.nowMs = 20_000;
     expect(off.limiter.take(caller)?.allowed).toBe(true);
 
-    const on = limiterWith({ enabled: true, limits: { per_api_key: rate(1, 1) } }, { keyLimits });
+    const on = limiterWith({ enabled: true, limits: { per_api_key: rate(1, 1) } });
     expect([0, 0, 0, 0].map(() => on.limiter.take(caller)?.allowed)).toEqual([true, true, true, false]);
   });
 
   test("whitelisted addresses and bypass keys are held by limits of backends only", () => {
-    const { limiter } = limiterWith(
-      {
-        enabled: true,
-        limits: { per_client: rate(1, 1), global: rate(1, 1), per_backend: rate(1, 1) },
-        whitelist: ["10.0.0.0/8", "2001:db8::/32"],
-        bypass_keys: ["sekret-bypass"],
-      },
-      { keyLimits: new Map([["k", 1]]) },
-    );
+    const { limiter } = limiterWith({
+      enabled: true,
+      limits: { per_client: rate(1, 1), global: rate(1, 1), per_backend: rate(1, 1) },
+      whitelist: ["10.0.0.0/8", "2001:db8::/32"],
+      bypass_keys: ["sekret-bypass"],
+    });
     for (let count = 0; count < 10; count++) {
-      expect(limiter.take(query("10.1.2.3", { keyId: "k" }))).toBeUndefined();
+      expect(limiter.take(query("10.1.2.3", { keyId: "k", perMinute: 1 }))).toBeUndefined();
       expect(limiter.take(query("2001:db8::1"))).toBeUndefined();
       expect(limiter.take(query("192.0.2.1", { key: "sekret-bypass" }))).toBeUndefined();
     }
@@ -230,7 +220,7 @@ describe("guesses", () => {
   test("are free where no limit concerns the client", () => {
     const many = (limiter: ReturnType<typeof limiterWith>["limiter"], client: LimitQuery) =>
       Array.from({ length: 100 }, () => limiter.takeForGuess(client) ?? limiter.guessRefusal(client));
-    const off = limiterWith({ enabled: false }, { keyLimits: new Map([["k", 1]]) }).limiter;
+    const off = limiterWith({ enabled: false }).limiter;
     expect(many(off, query("192.0.2.1")).every((each) => each === undefined)).toBe(true);
     const listed = limiterWith({ enabled: true, limits: { per_client: rate(1, 1) }, whitelist: ["192.0.2.0/24"] });
     expect(many(listed.limiter, query("192.0.2.1")).every((each) => each === undefined)).toBe(true);
@@ -315,10 +305,10 @@ describe("bounded memory", () => {
     );
     fc.assert(
       fc.property(requests, (schedule) => {
-        const { limiter, clock } = limiterWith(
-          { enabled: true, limits: { per_client: rate(2, 4), per_api_key: rate(1, 3), global: rate(5, 8) } },
-          { keyLimits: new Map([["k0", 6]]) },
-        );
+        const { limiter, clock } = limiterWith({
+          enabled: true,
+          limits: { per_client: rate(2, 4), per_api_key: rate(1, 3), global: rate(5, 8) },
+        });
         // Credit in parts of 1/10,000 of a token: a millisecond earns 20 at 2 a second, and 1 at 6 a minute.
         const model = new Map<string, { credit: number; atMs: number }>();
         const spent = (name: string, perMs: number, capacity: number) => {
@@ -336,7 +326,8 @@ describe("bounded memory", () => {
           const expected = states.every(({ credit }) => credit >= 10_000);
           if (expected) for (const state of states) state.credit -= 10_000;
           const keyId = key === null ? undefined : `k${key}`;
-          expect(limiter.take(query(`192.0.2.${client}`, { keyId }))?.allowed).toBe(expected);
+          const perMinute = key === 0 ? 6 : undefined;
+          expect(limiter.take(query(`192.0.2.${client}`, { keyId, perMinute }))?.allowed).toBe(expected);
         }
       }),
     );
@@ -351,15 +342,15 @@ describe("limits that change", () => {
       ...more,
     });
 
-  function start(limits: object, keyLimits: [string, number][] = []) {
-    const first = limiterWith(settingsOf(limits), { keyLimits: new Map(keyLimits) });
+  function start(limits: object) {
+    const first = limiterWith(settingsOf(limits));
     const parts = { now: () => first.clock.nowMs, wallTime: () => EPOCH_MS + first.clock.nowMs };
     let { limiter } = first;
     return {
       clock: first.clock,
-      change(next: object, nextKeys = keyLimits, more = {}): void {
+      change(next: object, more = {}): void {
         const settings = settingsOf(next, more);
-        limiter = createLimiter({ ...parts, settings, keyLimits: new Map(nextKeys), previous: limiter });
+        limiter = createLimiter({ ...parts, settings, previous: limiter });
       },
       /** How many are admitted in a row. */
       admitted(of: LimitQuery): number {
@@ -372,32 +363,30 @@ describe("limits that change", () => {
   }
 
   test("buckets keep their level when another limit changes, or none", () => {
-    const { change, limiter, admitted } = start({ per_client: rate(1, 5), per_backend: rate(1, 3) }, [["own", 4]]);
+    const { change, limiter, admitted } = start({ per_client: rate(1, 5), per_backend: rate(1, 3) });
     for (let count = 0; count < 3; count++) limiter().take(query("192.0.2.1"));
-    limiter().take(query("192.0.2.9", { keyId: "own" }));
+    limiter().take(query("192.0.2.9", { keyId: "own", perMinute: 4 }));
     limiter().takeBackend("a");
-    change({ per_client: rate(1, 5), per_backend: rate(1, 3), global: rate(50, 50) }, [["own", 4]], {
-      headers_on_success: true,
-    });
+    change({ per_client: rate(1, 5), per_backend: rate(1, 3), global: rate(50, 50) }, { headers_on_success: true });
     expect(admitted(query("192.0.2.1"))).toBe(2);
-    expect(admitted(query("192.0.2.9", { keyId: "own" }))).toBe(3);
+    expect(admitted(query("192.0.2.9", { keyId: "own", perMinute: 4 }))).toBe(3);
     expect(admitted(query("192.0.2.2"))).toBe(5);
     expect(["a", "a", "a", "b"].map((name) => limiter().takeBackend(name))).toEqual([true, true, false, true]);
   });
 
   test("more room is earned, less room cuts, and a full bucket is full of the new number", () => {
-    const { change, limiter, admitted, clock } = start({ per_client: rate(1, 10) }, [["own", 10]]);
+    const { change, limiter, admitted, clock } = start({ per_client: rate(1, 10) });
     for (const address of ["192.0.2.1", "192.0.2.2"])
       for (let count = 0; count < 6; count++) limiter().take(query(address));
     limiter().take(query("192.0.2.3"));
-    limiter().take(query("192.0.2.8", { keyId: "own" }));
+    limiter().take(query("192.0.2.8", { keyId: "own", perMinute: 10 }));
     clock.nowMs = 1_000;
-    change({ per_client: rate(2, 20) }, [["own", 5]]);
+    change({ per_client: rate(2, 20) });
     // 4 were left and one was earned; two more are earned in a second under the new limit.
     expect(admitted(query("192.0.2.1"))).toBe(5);
     expect(admitted(query("192.0.2.3"))).toBe(20);
     expect(admitted(query("192.0.2.9"))).toBe(20);
-    expect(admitted(query("192.0.2.7", { keyId: "own" }))).toBe(5);
+    expect(admitted(query("192.0.2.7", { keyId: "own", perMinute: 5 }))).toBe(5);
     clock.nowMs = 2_000;
     expect(admitted(query("192.0.2.1"))).toBe(2);
     change({ per_client: rate(1, 3) });
@@ -409,7 +398,6 @@ describe("limits that change", () => {
     for (let index = 0; index < 200; index++) limiter.take(query(`192.0.2.${index}`));
     const next = createLimiter({
       settings: settingsOf({ per_client: rate(1, 2), global: rate(500, 500) }),
-      keyLimits: new Map(),
       now: () => 0,
       wallTime: () => EPOCH_MS,
       maxEntries: 4,
@@ -421,7 +409,7 @@ describe("limits that change", () => {
   test("switched off and on, all are full", () => {
     const { change, limiter, admitted } = start({ per_client: rate(1, 2) });
     limiter().take(query("192.0.2.1"));
-    change({}, [], { enabled: false });
+    change({}, { enabled: false });
     expect(limiter().take(query("192.0.2.1"))).toBeUndefined();
     change({ per_client: rate(1, 2) });
     expect(admitted(query("192.0.2.1"))).toBe(2);

@@ -71,11 +71,10 @@ export interface MemoryLimiter extends Limiter {
 interface AllBuckets {
   clients: Buckets | undefined;
   keys: Buckets | undefined;
-  /** Of callers whose organization has a limit for each of them. */
-  members: Buckets | undefined;
+  /** Of callers with a limit of their own. */
+  own: Buckets | undefined;
   backends: Buckets | undefined;
   everyone: Bucket | undefined;
-  ownKeys: ReadonlyMap<string, Bucket>;
 }
 
 const MAX_ENTRIES = 50_000;
@@ -98,19 +97,14 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
   const clients = bucketsOf(rules.client, previous?.clients);
   const keys = bucketsOf(rules.key, previous?.keys);
   const backends = bucketsOf(rules.backend, previous?.backends);
-  const [memberPolicy] = rules.members.values();
-  const members = memberPolicy && (previous?.members ?? createBuckets(memberPolicy, maxEntries, seed));
   const everyone = rules.global && bucketOf(rules.global, previous?.everyone);
-  const ownKeyBuckets = new Map<string, Bucket>();
-  for (const [keyId, policy] of rules.ownKeys) {
-    ownKeyBuckets.set(keyId, bucketOf(policy, previous?.ownKeys.get(keyId)));
-  }
+  const all: AllBuckets = { clients, keys, own: previous?.own, backends, everyone };
 
-  /** Of a caller without a limit that was written for it; undefined: its organization has none either. */
-  function memberBucket({ keyId, organizationId }: LimitQuery, nowMs: number): NamedBucket | undefined {
-    if (members === undefined || keyId === undefined || organizationId === undefined) return undefined;
-    const policy = rules.members.get(organizationId);
-    return policy && members.find(keyId, nowMs, policy);
+  function ownBucket(query: LimitQuery, nowMs: number): NamedBucket | undefined {
+    const policy = rules.own(query);
+    if (policy === undefined) return undefined;
+    all.own ??= createBuckets(policy, maxEntries, seed);
+    return all.own.find(query.keyId as string, nowMs, policy);
   }
 
   function decide(reading: BucketReading, scope: LimitScope, policy: BucketPolicy, nowMs: number): Decision {
@@ -122,7 +116,7 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
     hasBypassKeys,
     limitsBackends,
     takesLater: false,
-    buckets: { clients, keys, members, backends, everyone, ownKeys: ownKeyBuckets },
+    buckets: all,
 
     take(query: LimitQuery): Decision | undefined {
       if (isExempt(query)) return undefined;
@@ -135,12 +129,9 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
         involved.push(clientBucket);
         scopes.push("client");
       }
-      // The limit that was written for this very key stands in place of the one for all keys.
-      const ownBucket = keyId === undefined ? undefined : ownKeyBuckets.get(keyId);
-      const ofMember = ownBucket === undefined ? memberBucket(query, nowMs) : undefined;
-      const specialBucket = ownBucket ?? ofMember;
-      const commonBucket = keyId === undefined || specialBucket !== undefined ? undefined : keys?.find(keyId, nowMs);
-      const keyBucket = specialBucket ?? commonBucket;
+      const own = ownBucket(query, nowMs);
+      const commonBucket = keyId === undefined || own !== undefined ? undefined : keys?.find(keyId, nowMs);
+      const keyBucket = own ?? commonBucket;
       if (keyBucket !== undefined) {
         involved.push(keyBucket);
         scopes.push("key");
@@ -156,7 +147,7 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
         // Only now: refused strangers leave their buckets full, and full buckets need no memory.
         if (clientBucket !== undefined) clients?.keep(clientBucket, nowMs);
         if (commonBucket !== undefined) keys?.keep(commonBucket, nowMs);
-        if (ofMember !== undefined) members?.keep(ofMember, nowMs);
+        if (own !== undefined) all.own?.keep(own, nowMs);
       }
       return decide(result, scopes[result.index] as LimitScope, (involved[result.index] as Bucket).policy, nowMs);
     },
@@ -182,9 +173,7 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
       if (isExempt(query)) return;
       const nowMs = now();
       const { keyId } = query;
-      const ownBucket = keyId === undefined ? undefined : ownKeyBuckets.get(keyId);
-      const keyBucket =
-        ownBucket ?? memberBucket(query, nowMs) ?? (keyId === undefined ? undefined : keys?.peek(keyId));
+      const keyBucket = ownBucket(query, nowMs) ?? (keyId === undefined ? undefined : keys?.peek(keyId));
       // A bucket that was forgotten meanwhile was full, or left its debt behind, which stays as it is.
       for (const bucket of [clients?.peek(nameOfClient(query)), keyBucket, everyone]) {
         if (bucket !== undefined) putBack(bucket, nowMs);
@@ -220,9 +209,7 @@ export function createLimiter(options: LimiterParts): MemoryLimiter {
     },
 
     get size() {
-      return (
-        (clients?.size ?? 0) + (keys?.size ?? 0) + (members?.size ?? 0) + (backends?.size ?? 0) + ownKeyBuckets.size
-      );
+      return (clients?.size ?? 0) + (keys?.size ?? 0) + (all.own?.size ?? 0) + (backends?.size ?? 0);
     },
   };
 }

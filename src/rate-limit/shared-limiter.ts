@@ -53,8 +53,8 @@ export function createSharedLimiter({ redis, prefix, own, now, wallTime, ...rule
 
   function concernsOf(query: LimitQuery): Concern[] {
     const concerns = clientConcerns(query);
-    const { keyId, organizationId = "" } = query;
-    const ownKey = keyId === undefined ? undefined : (rules.ownKeys.get(keyId) ?? rules.members.get(organizationId));
+    const { keyId } = query;
+    const ownKey = rules.own(query);
     const policy = ownKey ?? (keyId === undefined ? undefined : rules.key);
     if (keyId !== undefined && policy !== undefined) {
       concerns.push({ scope: "key", kind: ownKey === undefined ? "key" : "own-key", name: keyId, policy });

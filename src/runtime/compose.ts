@@ -26,7 +26,7 @@ export function compose(around: Surroundings) {
   const { identify, happened } = around;
   const { redisUnanswered } = happened;
   const ofRedis = { clock, deadlines: state.deadlines, log, redisUnanswered };
-  const limits = createLimiterPart(snapshot, { ...ofRedis, identify, elsewhere: owner?.limiter });
+  const limits = createLimiterPart(snapshot, { ...ofRedis, elsewhere: owner?.limiter });
   const cache = createCachePart(snapshot, {
     ...ofRedis,
     elsewhere: owner?.answers,

@@ -61,8 +61,7 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
     caller: RequestContext["caller"],
   ): LimitQuery {
     const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
-    const { keyId, organizationId } = caller ?? {};
-    return { clientAddress: context.peerAddress(), keyId, organizationId, key };
+    return { clientAddress: context.peerAddress(), keyId: caller?.keyId, perMinute: caller?.requestsPerMinute, key };
   }
 
   /** Looks at none while the client has no token: else every guess would be answered. */
@@ -83,7 +82,8 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
   }
 
   function limited(visitor: Visitor): void | Promise<void> {
-    if (limiter.limitsRequests) return checkLimits(visitor);
+    const isLimited = limiter.limitsRequests || visitor.context.caller?.requestsPerMinute !== undefined;
+    if (isLimited) return checkLimits(visitor);
   }
 
   function tell(decision: Decision | undefined, visitor: Visitor): void {

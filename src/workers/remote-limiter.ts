@@ -1,6 +1,5 @@
 // The limits in a worker: the primary owns the buckets, and is asked for each decision while there are limits.
 
-import { createOrganizations } from "../access/organizations.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Decision } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -12,14 +11,11 @@ const MOST_REFUSED_MS = 250;
 
 /** A primary that does not answer lets requests in: it is being replaced, or the whole gateway is. */
 export function createRemoteLimiter(
-  { rate_limiting, api_keys, organizations }: Pick<Settings, "rate_limiting" | "api_keys" | "organizations">,
+  { rate_limiting }: Pick<Settings, "rate_limiting">,
   channel: Pick<Channel<PrimaryDesk>, "call" | "tell">,
   now: () => number,
 ): Limiter {
   const { enabled, bypass_keys } = rate_limiting;
-  const { rateLimitOf, rateLimits } = createOrganizations(organizations);
-  const limitsRequests =
-    enabled || rateLimits().size > 0 || api_keys.keys.some((key) => rateLimitOf(key) !== undefined);
   /** What backends refused last, and until when that holds. */
   const refusals = new Map<string, { decision: Decision; untilMs: number }>();
 
@@ -29,8 +25,8 @@ export function createRemoteLimiter(
   }
 
   return {
-    limitsRequests,
-    hasBypassKeys: limitsRequests && bypass_keys.length > 0,
+    limitsRequests: enabled,
+    hasBypassKeys: bypass_keys.length > 0,
     limitsBackends: enabled,
     takesLater: enabled,
     take: async (query) => (await channel.call("take", [query]))?.decision,

@@ -136,7 +136,7 @@ export class Invariants {
 
   /** Counts what is admitted in buckets of its own, which are never forgotten. */
   watchLimiter(limiter: MemoryLimiter): MemoryLimiter {
-    const { settings, keyLimits } = this.#parts.scenario;
+    const { settings } = this.#parts.scenario;
     const { enabled, limits } = settings.rate_limiting;
     const spend = (bucket: string, perSecond: number, burst: number) => {
       const { nowMs } = this.#parts.time;
@@ -166,7 +166,7 @@ export class Invariants {
         const decision = limiter.take(query);
         if (decision !== undefined && !decision.allowed) return decision;
         const { keyId } = query;
-        const own = keyId === undefined ? undefined : keyLimits.get(keyId);
+        const own = query.perMinute;
         if (own !== undefined) spend(`key ${keyId}`, own / 60, own);
         if (!enabled) return decision;
         spendOf(`client ${query.clientAddress}`, limits.per_client);

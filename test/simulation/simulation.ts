@@ -128,7 +128,6 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
   });
   const realLimiter = createLimiter({
     settings: settings.rate_limiting,
-    keyLimits: scenario.keyLimits,
     now: time.now,
     wallTime: () => 1_800_000_000_000 + time.nowMs,
     maxEntries: scenario.maxEntries,
@@ -337,7 +336,12 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
     if (ends === undefined) {
       const address = load.between(1, scenario.clients);
       const keyId = load.chance(0.5) ? `key${load.between(0, 4)}` : undefined;
-      const query = { clientAddress: `10.0.${address >> 8}.${address & 255}`, keyId, key: undefined };
+      const query = {
+        clientAddress: `10.0.${address >> 8}.${address & 255}`,
+        keyId,
+        perMinute: scenario.keyLimits.get(keyId ?? ""),
+        key: undefined,
+      };
       if (limiter.take(query)?.allowed === false) {
         counts.refused++;
         return;
@@ -376,7 +380,7 @@ export async function simulate(scenario: Scenario, sabotage: Sabotage = {}): Pro
   // --- after each event ---
 
   const leavers: Leaver[] = [];
-  const sizeBound = 3 * scenario.maxEntries + scenario.keyLimits.size;
+  const sizeBound = 4 * scenario.maxEntries;
 
   /** Of every backend that ever had the name. */
   const countersOf = new Map<string, BackendCounters[]>();

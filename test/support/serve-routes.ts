@@ -40,7 +40,7 @@ export async function serveRoutes(routes: readonly Endpoint[], log = silentLogge
     routes: table,
     access: createAccessControl(settings, identify, wallTime),
     webPages: createWebPageRules({ allowedHosts: [], allowedOrigins: [], boundTo: [], keysRequired: false }),
-    limiter: createLimiter({ settings: settings.rate_limiting, keyLimits: new Map(), now, wallTime }),
+    limiter: createLimiter({ settings: settings.rate_limiting, now, wallTime }),
     adminDoor: createAdminDoor({ settings: () => settings, identify, clock: systemClock, log: silentLogger() }),
     clientAddresses: createClientAddressReader([]),
     bodies: createBodyReader({ deadlines, now }),
