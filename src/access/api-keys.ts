@@ -4,12 +4,11 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Eventually } from "../lib/eventually.ts";
-import { modelsOf } from "./allowed-models.ts";
 import type { Caller, Scope } from "./caller.ts";
 import type { KeyIdentity } from "./key-identity.ts";
+import { callerOf, type KeySettings } from "./key-rights.ts";
 import { createOrganizations } from "./organizations.ts";
-
-type KeySettings = Settings["api_keys"]["keys"][number];
+import { NO_STORED_KEYS, type StoredKeys } from "./stored-keys.ts";
 
 export interface AccessControl {
   /**
@@ -43,6 +42,7 @@ export function createAccessControl(
   identify: KeyIdentity,
   wallTime: () => number,
   tokens?: TokenVerifier,
+  stored: Pick<StoredKeys, "accept" | "isEmpty"> = NO_STORED_KEYS,
 ): AccessControl {
   const accepted = new Map<string, Caller>();
   for (const key of keys) for (const { secret, caller } of acceptedSecrets(key, identify)) accepted.set(secret, caller);
@@ -67,9 +67,9 @@ export function createAccessControl(
 
   return {
     authorize(headers, scope, visit) {
-      if (!blocking && accepted.size === 0 && tokens === undefined && scope !== "any_key") return;
+      if (!blocking && accepted.size === 0 && tokens === undefined && scope !== "any_key" && stored.isEmpty) return;
       const key = presentedKey(headers);
-      const found = key === undefined ? undefined : (accepted.get(key) ?? tokens?.accept(key));
+      const found = key === undefined ? undefined : (accepted.get(key) ?? tokens?.accept(key) ?? stored.accept(key));
       if (found instanceof Promise) return found.then((token) => admit(token, true, scope, visit));
       admit(found, key !== undefined, scope, visit);
     },
@@ -79,23 +79,12 @@ export function createAccessControl(
 /** The secrets of a key: its own, and the one before the last rotation. None of a key that is switched off. */
 export function acceptedSecrets(key: KeySettings, identify: KeyIdentity): AcceptedSecret[] {
   if (!key.enabled) return [];
-  const own = { secret: key.key, caller: callerOf(key, identify) };
+  const own = { secret: key.key, caller: callerOf(key, identify(key)) };
   if (key.previous === undefined) return [own];
   const { previous } = key;
   const expires_at = Math.min(key.expires_at ?? Number.POSITIVE_INFINITY, previous.expires_at);
-  return [own, { secret: previous.key, caller: callerOf({ ...key, key: previous.key, expires_at }, identify) }];
-}
-
-export function callerOf(key: KeySettings, identify: KeyIdentity): Caller {
-  return {
-    keyId: identify(key),
-    userId: key.user_id,
-    organizationId: key.organization_id,
-    scopes: new Set(key.scopes),
-    ...modelsOf(key.models),
-    requestsPerMinute: key.rate_limit,
-    expiresAtMs: key.expires_at ?? Number.POSITIVE_INFINITY,
-  };
+  const old = { ...key, key: previous.key, expires_at };
+  return [own, { secret: previous.key, caller: callerOf(old, identify(old)) }];
 }
 
 /** The clock is looked at only for what has an end. */

@@ -12,6 +12,8 @@ export interface Caller {
   scopes: ReadonlySet<Scope>;
   /** Undefined: every model. */
   allowsModel?: (model: string) => boolean;
+  /** A budget or a limit of tokens of its own. */
+  carriesBudget?: boolean;
   /** Of its own; undefined: the one for all keys. */
   requestsPerMinute: number | undefined;
   /** Milliseconds since the Unix epoch; infinite for what has no end. */

@@ -24,8 +24,9 @@ import { createCollection } from "./collection.ts";
 import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { shortened } from "./refusals.ts";
+import { createStoredKeyChanges } from "./stored-keys.ts";
 
-type BudgetParts = Pick<AdminParts, "store" | "identify" | "clock" | "ledger">;
+type BudgetParts = Pick<AdminParts, "store" | "keyStore" | "identify" | "clock" | "ledger" | "log" | "happenings">;
 
 /** Budgets that are listed: those of the section first. */
 const MOST_LISTED = 10_000;
@@ -38,12 +39,13 @@ const budgetId = pathParameter(
 );
 
 export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
-  const { store, identify, clock, ledger } = parts;
+  const { store, keyStore, identify, clock, ledger } = parts;
   const settings = () => store.current.settings;
+  const storedKeys = createStoredKeyChanges(parts);
 
   /** As it would be under other settings, for a dry run. */
   function ruleOf(id: string, { budgets: rules, api_keys, organizations }: Settings) {
-    const rule = createRules({ budgets: rules, keys: api_keys.keys, organizations }, identify).byId.get(id);
+    const rule = createRules({ budgets: rules, keys: api_keys.keys, organizations }, identify, keyStore).byId(id);
     if (rule === undefined) throw budgets.unknown(id);
     return rule;
   }
@@ -94,13 +96,17 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
       summary: "Every budget, and what is spent of it",
       answers: [versioned(BudgetList, "The budgets: those of the section, then those that keys carry.")],
       handle(call) {
-        const rules = ledger().rules();
-        const rows = rules.slice(0, MOST_LISTED).map(record);
+        const written = ledger().rules();
+        const stored = keyStore.listWithLimits(Math.max(0, MOST_LISTED - written.length));
+        const ofStored = stored.keys.flatMap(({ id }) => {
+          return [ledger().rule(`key:${id}`), ledger().rule(`key:${id}:tokens`)].filter((rule) => rule !== undefined);
+        });
+        const rows = [...written, ...ofStored].slice(0, MOST_LISTED).map(record);
         const body = {
           currency: currencyOf(settings()),
           time_zone: settings().budgets.time_zone,
           budgets: rows,
-          total: rules.length,
+          total: written.length + stored.total,
         };
         return answer(call, body, { version: store.current.version });
       },
@@ -183,6 +189,12 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
         if (id !== `key:${ofKey}`) {
           const message = `The budget '${shortened(id)}' is of one minute, which is over before a reset would help.`;
           throw new GatewayError(ERRORS.invalidRequest, message, { param: "id" });
+        }
+        const stored = keyStore.find(ofKey);
+        if (stored !== undefined) {
+          const fields = { budget: { ...(stored.entry.budget as Mapping), ...resetAt } };
+          const { body } = storedKeys.change(call, stored, { fields, version, what: `has its budget reset${why}` });
+          return answer(call, { ...body, budget: record(running(id)) }, { version: body.version });
         }
         const made = await keys.change(call, id, change, (key) => ({
           ...key,

@@ -1,6 +1,8 @@
 // An API key as the admin API shows it: what it allows and until when, without its secret.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { KeyRights } from "../access/key-rights.ts";
+import type { StoredKey } from "../access/stored-keys.ts";
 import { windowText } from "../budgets/rules.ts";
 import { MASK, maskSecrets } from "../config/change/mask.ts";
 import type { OwnBudget } from "../config/sections/budgets.ts";
@@ -21,20 +23,39 @@ export function keyRecords(
       id: identify(key),
       has_own_id: key.id !== undefined,
       key: (entry?.key as string | undefined) ?? MASK,
-      user_id: key.user_id ?? null,
-      organization_id: key.organization_id ?? null,
-      scopes: key.scopes,
-      models: key.models ?? null,
-      rate_limit: key.rate_limit ?? null,
-      budget: key.budget === undefined ? null : budgetView(key.budget),
-      token_limit: key.token_limit ?? null,
-      enabled: key.enabled,
-      expires_at: momentOf(key.expires_at),
-      is_expired: key.expires_at !== undefined && key.expires_at <= nowMs,
+      ...rightsView(key, nowMs),
       previous_until: momentOf(key.previous?.expires_at, nowMs),
       source: entry === undefined ? "api_keys_file" : "configuration",
+      version: null,
     };
   });
+}
+
+export function storedKeyRecord({ id, rights, version, previousUntilMs }: StoredKey, nowMs: number): KeyRecord {
+  return {
+    id,
+    has_own_id: true,
+    key: MASK,
+    ...rightsView(rights, nowMs),
+    previous_until: momentOf(previousUntilMs, nowMs),
+    source: "key_store",
+    version,
+  };
+}
+
+function rightsView(key: KeyRights, nowMs: number) {
+  return {
+    user_id: key.user_id ?? null,
+    organization_id: key.organization_id ?? null,
+    scopes: key.scopes,
+    models: key.models ?? null,
+    rate_limit: key.rate_limit ?? null,
+    budget: key.budget === undefined ? null : budgetView(key.budget),
+    token_limit: key.token_limit ?? null,
+    enabled: key.enabled,
+    expires_at: momentOf(key.expires_at),
+    is_expired: key.expires_at !== undefined && key.expires_at <= nowMs,
+  };
 }
 
 function budgetView({ window, reset_at, ...budget }: OwnBudget) {

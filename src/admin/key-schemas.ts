@@ -2,7 +2,7 @@
 
 import { SCOPES } from "../config/sections/api-keys.ts";
 import { DURATION_PATTERN } from "../lib/duration.ts";
-import { changed, entryDryRun, madeFor } from "../openapi/change-schemas.ts";
+import { changed, entryDryRun, madeFor, version } from "../openapi/change-schemas.ts";
 import {
   anything,
   component,
@@ -37,9 +37,17 @@ export const KeyRecord = namedShape("KeyRecord", {
   expires_at: orNull(time),
   is_expired: flag,
   previous_until: described(orNull(time), "Until when the secret before the last rotation is valid."),
-  source: oneOfTexts("configuration", "api_keys_file"),
+  source: described(
+    oneOfTexts("configuration", "api_keys_file", "key_store"),
+    "Where it lives. key_store: made through the admin API; no edit of the file, rollback or import changes it.",
+  ),
+  version: described(orNull(version), "Of a key of the key store, for If-Match; null: that of the configuration."),
 });
-export const KeyList = namedShape("KeyList", { keys: list(KeyRecord), total: count });
+export const KeyList = namedShape("KeyList", {
+  keys: list(KeyRecord),
+  total: described(count, "Of all that are found, on whatever page."),
+  next_cursor: described(orNull(text), "For the next page; null: this is the last."),
+});
 export type KeyList = ValueOf<typeof KeyList>;
 export type KeyRecord = ValueOf<typeof KeyRecord>;
 export const KeyChange = component("KeyChange", () => {

@@ -1,50 +1,70 @@
-// /admin/keys: one API key at a time, by its id; each change is a change of the section api_keys and makes one version.
+// /admin/keys: one API key at a time, by its id. New ones go into the key store; a change of a key of the configuration is a
+// change of the section api_keys and makes one version.
 
 import type { Change } from "../config/change/change.ts";
-import type { Mapping } from "../config/values/values.ts";
+import { variableNames } from "../config/values/expand.ts";
+import { type Mapping, valueAt } from "../config/values/values.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
 import { parseDuration } from "../lib/duration.ts";
-import { type DescribedEndpoint, pathParameter } from "../openapi/operation.ts";
+import { text } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, pathParameter, queryParameter } from "../openapi/operation.ts";
+import type { Call } from "../server/endpoint.ts";
 import { createCollection } from "./collection.ts";
 import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
-import { keyRecords } from "./key-record.ts";
+import { keyRecords, storedKeyRecord } from "./key-record.ts";
 import { KEY_SCHEMAS, KeyChange, KeyChanged, KeyList, KeyRecord, KeyRemoved, KeyRotation } from "./key-schemas.ts";
 import type { AdminParts } from "./parts.ts";
+import { badParameter, queryOf, readNumber } from "./query.ts";
 import { invalidFields, shortened } from "./refusals.ts";
+import { createStoredKeyChanges } from "./stored-keys.ts";
 
-type KeyParts = Pick<AdminParts, "store" | "identify" | "clock">;
+type KeyParts = Pick<AdminParts, "store" | "keyStore" | "identify" | "clock" | "log" | "happenings">;
 
 const LONGEST_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
+const MOST_LISTED = 10_000;
+const LISTED = 1_000;
 
 const endpoint = adminGroup("Keys", KEY_SCHEMAS);
 const keyId = pathParameter("id", "Id of a key.");
 
 export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
-  const { store } = parts;
-  const keys = createCollection(store, {
+  const { store, keyStore } = parts;
+  const positionOf = (id: string) =>
+    store.current.settings.api_keys.keys.findIndex((key) => parts.identify(key) === id);
+  const inConfiguration = createCollection(store, {
     noun: "key",
     place: "/admin/keys",
     idField: "id",
     fixedId: "cannot be changed: what the key owns belongs to it",
     path: ["api_keys", "keys"],
     read: readKey,
-    positionOf: (id) => store.current.settings.api_keys.keys.findIndex((key) => parts.identify(key) === id),
+    positionOf,
     elsewhere: "stands in api_keys.api_keys_file; change it there.",
     shown: ({ after, list, position }) => records(parts, after, list)[position] as KeyRecord,
     shownGone: (id) => records(parts).find((record) => record.id === id) as KeyRecord,
   });
+  const inStore = createStoredKeyChanges(parts);
+  const read = (body: unknown) => inConfiguration.read(body);
   return [
     endpoint("GET /admin/keys", {
       id: "listKeys",
-      summary: "Every API key, without its secret",
+      summary: "API keys, without their secrets: those of the configuration, then those of the key store",
+      parameters: [
+        queryParameter("search", "A part of the id, the user or the organization, in any letter case.", text),
+        queryParameter("limit", `Keys of a page; left out: ${LISTED}.`, {
+          type: "integer",
+          minimum: 1,
+          maximum: MOST_LISTED,
+        }),
+        queryParameter("cursor", "next_cursor of the page before.", { ...text, pattern: CURSOR.source }),
+      ],
       answers: [versioned(KeyList, "The keys.")],
-      handle(call) {
-        const rows = records(parts);
-        return answer(call, { keys: rows, total: rows.length }, { version: store.current.version });
-      },
+      handle: (call) => answer(call, page(parts, queryOf(call)), { version: store.current.version }),
     }),
     endpoint("POST /admin/keys", {
       id: "createKey",
-      summary: "Add a key; without a secret one is made",
+      summary: "Add a key to the key store; without a secret one is made",
       parameters: [dryRun],
       body: {
         schema: KeyChange,
@@ -53,22 +73,31 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       },
       changes: true,
       answers: [versioned(KeyChanged, "Added.", 201), versioned(KeyChanged, "What would be added.")],
-      async handle(call, read) {
-        const { fields, version } = keys.read(await read());
-        const given = fields.key ?? undefined;
-        const secret = given === undefined ? newSecret() : undefined;
-        const entry = { fields: { ...fields, key: given ?? secret }, version };
-        return await keys.create(call, entry, { more: shownOnce(secret) });
+      async handle(call, body) {
+        const { fields, version } = read(await body());
+        const { id, key } = fields;
+        if (typeof id === "string" && (positionOf(id) !== -1 || keyStore.find(id) !== undefined)) {
+          const message = `There is a key '${shortened(id)}' already; PUT /admin/keys/{id} changes it.`;
+          throw new GatewayError(ERRORS.conflict, message, { param: "id" });
+        }
+        const made = key === undefined || key === null;
+        return inStore.create(call, fields, { secret: made ? newSecret() : (key as string), made, version });
       },
     }),
     endpoint("GET /admin/keys/{id...}", {
       id: "getKey",
       summary: "One key",
+      description: "The ETag is the version of the key, or of the configuration where it stands there.",
       parameters: [keyId],
       answers: [versioned(KeyRecord, "The key.")],
       handle(call) {
-        const record = records(parts).find(({ id }) => id === call.parameters.id);
-        if (record === undefined) throw keys.unknown(call.parameters.id);
+        const { id } = call.parameters;
+        const stored = keyStore.find(id);
+        if (stored !== undefined) {
+          return answer(call, storedKeyRecord(stored, parts.clock.wallTime()), { version: stored.version });
+        }
+        const record = records(parts).find((key) => key.id === id);
+        if (record === undefined) throw inConfiguration.unknown(id);
         return answer(call, record, { version: store.current.version });
       },
     }),
@@ -79,7 +108,13 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       body: { schema: KeyChange, isChecked: false, example: { enabled: false } },
       changes: true,
       answers: [versioned(KeyChanged, "Changed.")],
-      handle: async (call, read) => await keys.update(call, call.parameters.id, keys.read(await read())),
+      async handle(call, body) {
+        const { id } = call.parameters;
+        const change = read(await body());
+        const stored = keyStore.find(id);
+        if (stored === undefined) return await inConfiguration.update(call, id, change);
+        return inStore.update(call, stored, change);
+      },
     }),
     endpoint("DELETE /admin/keys/{id...}", {
       id: "deleteKey",
@@ -87,41 +122,107 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       parameters: [keyId, dryRun],
       changes: true,
       answers: [versioned(KeyRemoved, "Removed.")],
-      handle: (call) => keys.remove(call, call.parameters.id),
+      async handle(call) {
+        const { id } = call.parameters;
+        const stored = keyStore.find(id);
+        if (stored === undefined) return await inConfiguration.remove(call, id);
+        return inStore.remove(call, stored);
+      },
     }),
     endpoint("POST /admin/keys/{id...}/rotate", {
       id: "rotateKey",
       summary: "Give a key a new secret, while the old one stays valid for a time",
+      description: "The warnings of a key of the configuration say what has to be changed in the file.",
       parameters: [keyId, dryRun],
       body: { schema: KeyRotation, optional: true, example: { overlap: "1h" } },
       changes: true,
       answers: [versioned(KeyChanged, "The new secret is valid.")],
-      async handle(call, read) {
+      async handle(call, body) {
         const { id } = call.parameters;
-        const { overlap = "1h", key: given, version } = await read();
+        const { overlap = "1h", key: given, version } = await body();
         const overlapMs = readOverlap(overlap);
-        const secret = given === undefined ? newSecret() : undefined;
-        const warnings: string[] = [];
-        const description = `key ${shortened(id)} rotated`;
-        const made = await keys.change(call, id, { version, description }, ({ previous: _, ...entry }, position) => {
-          const running = store.current.settings.api_keys.keys[position];
-          const nowMs = parts.clock.wallTime();
-          if (entry.id === undefined) {
-            warnings.push(`the key has no id: what it owns stays with the old secret, and the new one is another key`);
-          }
-          if (running?.previous !== undefined && running.previous.expires_at > nowMs) {
-            warnings.push("the secret before this one is not valid any more");
-          }
-          const next = { ...entry, key: given ?? secret };
-          if (overlapMs === 0 || running === undefined) return next;
-          // As it is now: the variable that it came from may be set to the new one.
-          const old = running.key.split("${").join("$${");
-          return { ...next, previous: { key: old, expires_at: new Date(nowMs + overlapMs).toISOString() } };
-        });
-        return keys.answerItem(call, made, "has a new secret", { warnings, more: shownOnce(secret) });
+        const rotation = { secret: given ?? newSecret(), made: given === undefined, overlapMs, version };
+        const stored = keyStore.find(id);
+        return stored === undefined ? await rotateWritten(call, id, rotation) : inStore.rotate(call, stored, rotation);
       },
     }),
   ];
+
+  async function rotateWritten(call: Call, id: string, { secret, made: isMade, overlapMs, version }: Rotation) {
+    const warnings: string[] = [];
+    const description = `key ${shortened(id)} rotated`;
+    const made = await inConfiguration.change(
+      call,
+      id,
+      { version, description },
+      ({ previous: _, ...entry }, position) => {
+        const running = store.current.settings.api_keys.keys[position];
+        const nowMs = parts.clock.wallTime();
+        if (entry.id === undefined) {
+          warnings.push(`the key has no id: what it owns stays with the old secret, and the new one is another key`);
+        }
+        if (running?.previous !== undefined && running.previous.expires_at > nowMs) {
+          warnings.push("the secret before this one is not valid any more");
+        }
+        if (isInFile(store.file, entry)) warnings.push(inFile(id, entry.key));
+        const next = { ...entry, key: secret };
+        if (overlapMs === 0 || running === undefined) return next;
+        // As it is now: the variable that it came from may be set to the new one.
+        const old = running.key.split("${").join("$${");
+        return { ...next, previous: { key: old, expires_at: new Date(nowMs + overlapMs).toISOString() } };
+      },
+    );
+    const shown = isMade ? secret : undefined;
+    return inConfiguration.answerItem(call, made, "has a new secret", { warnings, more: shownOnce(shown) });
+  }
+}
+
+interface Rotation {
+  secret: string;
+  /** By the gateway. */
+  made: boolean;
+  overlapMs: number;
+  version?: number | undefined;
+}
+
+function isInFile(file: Mapping | undefined, { id, key }: Mapping): boolean {
+  const written = valueAt(file, ["api_keys", "keys"]);
+  return Array.isArray(written) && written.some((entry) => (id === undefined ? entry.key === key : entry.id === id));
+}
+
+/** What an operator has to change so that the configuration file says what runs (decision 0070). */
+function inFile(id: string, written: unknown): string {
+  const variable = typeof written === "string" ? variableNames(written)[0] : undefined;
+  const where = variable === undefined ? `the entry '${shortened(id)}' of api_keys.keys` : `the variable ${variable}`;
+  return `the configuration file still has the old secret: give ${where} the new one`;
+}
+
+/** The place of a page: behind so many keys of the configuration, or behind an id of the key store. */
+const CURSOR = /^(?:c:(\d{1,7})|s:([\s\S]{0,1000}))$/;
+
+/** Keys of the configuration in its order, then those of the key store in the order of their ids. */
+function page(parts: KeyParts, query: URLSearchParams): KeyList {
+  const limit = readNumber(query, "limit", 1) ?? LISTED;
+  if (limit > MOST_LISTED) throw badParameter("limit", `at most ${MOST_LISTED}`);
+  const search = query.get("search") ?? "";
+  const cursor = query.get("cursor");
+  const place = cursor === null ? ["", "0"] : CURSOR.exec(cursor);
+  if (place === null) throw badParameter("cursor", "next_cursor of the page before");
+  const [, passed, after = ""] = place;
+  const sought = search.toLowerCase();
+  const written = records(parts).filter(({ id, user_id, organization_id }) =>
+    `${id}\n${user_id ?? ""}\n${organization_id ?? ""}`.toLowerCase().includes(sought),
+  );
+  const start = passed === undefined ? written.length : Number(passed);
+  const shown = written.slice(start, start + limit);
+  const room = limit - shown.length;
+  const stored = parts.keyStore.list({ search, after, limit: room + 1 });
+  const nowMs = parts.clock.wallTime();
+  const rows = stored.keys.slice(0, room).map((key) => storedKeyRecord(key, nowMs));
+  const hasMoreWritten = start + shown.length < written.length;
+  const hasMore = hasMoreWritten || stored.keys.length > room;
+  const next = hasMoreWritten ? `c:${start + shown.length}` : `s:${rows.at(-1)?.id ?? after}`;
+  return { keys: [...shown, ...rows], total: written.length + stored.total, next_cursor: hasMore ? next : null };
 }
 
 /** Of the configuration that runs, or of another one with its written keys. */

@@ -2,6 +2,7 @@
 // metrics.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { KeyStore } from "../access/key-store.ts";
 import type { RunningSession } from "../acp/running-sessions.ts";
 import type { Ledger } from "../budgets/ledger.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -27,13 +28,15 @@ import type { BackendUsage } from "./backend-view.ts";
 
 export interface AdminParts {
   store: ConfigStore;
+  /** Keys that were made through the admin API. */
+  keyStore: KeyStore;
   files: FilesInUse;
   /** The settings in force now. */
   settings(): Settings;
   identify: KeyIdentity;
   clock: Clock;
   newId(): string;
-  log: { warn(fields: object, message: string): void };
+  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
   adminDoor: Pick<AdminDoor, "signOut">;
   /** How edits of the configuration file went. */
   reloadStatus(): ReloadStatus;

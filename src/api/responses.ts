@@ -23,7 +23,7 @@ export interface ResponsesParts {
   /** True if a backend of the model speaks the format itself, and may know ids that the gateway does not. */
   hasNative(model: string): boolean;
   /** True if a request may name an id that a backend keeps and whose owner is not known. */
-  isShared: boolean;
+  isShared(): boolean;
 }
 
 /** Replaces references to earlier answers by what they stand for, and sees to it that this one is kept. */
@@ -44,7 +44,7 @@ export function arrangeResponse(
   /** True if the backend may be asked for the object that it keeps under an id. */
   function mayName(id: string): boolean {
     const known = store.ownerOf(id);
-    return isNative && (known === undefined ? isShared : known === owner);
+    return isNative && (known === undefined ? isShared() : known === owner);
   }
   const { previous_response_id: previous, conversation } = asked.body.value;
   let { value } = asked.body;
@@ -62,7 +62,7 @@ export function arrangeResponse(
     namesVendorState ||= !isResolved;
   }
   // Conversations are made at the vendor itself: of none it is known whose it is.
-  if (conversation !== undefined && conversation !== null && !isShared) throw unknownConversation();
+  if (conversation !== undefined && conversation !== null && !isShared()) throw unknownConversation();
   const references = itemReferences(asked.body.value);
   if (references.length > 0) {
     const found = new Map<string, JsonObject>();

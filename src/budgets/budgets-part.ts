@@ -1,6 +1,7 @@
 // The budgets that the configuration asks for. What was spent stays, whatever the rules become.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { StoredKeys } from "../access/stored-keys.ts";
 import { remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -22,6 +23,7 @@ interface BudgetsParts {
   clock: Clock;
   log: Pick<Logger, "info" | "warn">;
   identify: KeyIdentity;
+  storedKeys: StoredKeys;
   /** The absolute path of something that is written. */
   dataPath(path: string): string;
   happened: BudgetEvents;
@@ -30,13 +32,13 @@ interface BudgetsParts {
 }
 
 export function createBudgetsPart(snapshot: ConfigSnapshot, parts: BudgetsParts) {
-  const { clock, log, identify, dataPath, happened, elsewhere } = parts;
+  const { clock, log, identify, storedKeys, dataPath, happened, elsewhere } = parts;
   // Another path is used after a restart.
   const path = dataPath(snapshot.settings.budgets.path);
   let ledger: Ledger | undefined;
   const made = remade<Parameters<typeof createRules>[0], Budgets>({
     make(slice) {
-      const rules = createRules(slice, identify);
+      const rules = createRules(slice, identify, storedKeys);
       if (elsewhere !== undefined) return elsewhere(rules);
       if (ledger === undefined)
         ledger = createLedger({ rules, store: createSpendingStore(path, log), clock, log, told });

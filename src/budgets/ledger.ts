@@ -55,11 +55,15 @@ export function createLedger(parts: LedgerParts) {
   const uses = new RecencyList<Account>();
   const unsaved = new Set<Account>();
   /** The accounts of a spender; one that made room for others has to be found again. */
-  const matches = rememberMatches(MAX_MATCHES, (spender) => ({
-    spender,
-    rules: rules.matching(spender),
-    accounts: [] as Account[],
-  }));
+  const matches = rememberMatches(
+    MAX_MATCHES,
+    () => rules.version,
+    (spender) => ({
+      spender,
+      rules: rules.matching(spender),
+      accounts: [] as Account[],
+    }),
+  );
   let timer: Timer | undefined;
   let tending: Timer | undefined;
   let trouble: string | undefined;
@@ -114,7 +118,13 @@ export function createLedger(parts: LedgerParts) {
   function accountOf(rule: Rule, subject: string): Account {
     const name = nameOf(rule, subject);
     const known = accounts.get(name);
-    if (known !== undefined) return known;
+    if (known !== undefined) {
+      if (known.rule !== rule) {
+        save();
+        known.follow(rule);
+      }
+      return known;
+    }
     if (accounts.size >= maxAccounts) makeRoom();
     tending ??= setInterval(tend, TEND_EVERY_MS);
     const account = new Account(rule, subject);
@@ -213,9 +223,9 @@ export function createLedger(parts: LedgerParts) {
     },
     reserve(spender: Spender, asked: Amounts): Reserved {
       const nowMs = wallTime();
-      const bound = rules.hasStrict ? counted(asked) : asked;
       const concerned = accountsOf(spender, nowMs);
       if (concerned.length === 0) return { refusal: undefined, reservation: undefined };
+      const bound = counted(asked);
       let refusal: OverBudget | undefined;
       for (const account of concerned) {
         const { whenExceeded } = account.rule;
@@ -254,14 +264,14 @@ export function createLedger(parts: LedgerParts) {
       rules = next;
       matches.forget();
       for (const account of [...uses]) {
-        const rule = next.byId.get(account.rule.id);
+        const rule = next.byId(account.rule.id);
         if (rule !== undefined && rule.per === account.rule.per) account.follow(rule);
         else forget(account);
       }
     },
     /** Every rule in force, in the order of the configuration. */
     rules: (): readonly Rule[] => rules.all,
-    rule: (id: string): Rule | undefined => rules.byId.get(id),
+    rule: (id: string): Rule | undefined => rules.byId(id),
     /** What its subjects have spent in the window that goes on, those with most first. Throws a StorageError. */
     subjects(rule: Rule): (Amounts & { subject: string })[] {
       const nowMs = wallTime();

@@ -2,6 +2,8 @@
 
 import { acceptedSecrets } from "../access/api-keys.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { KeyRights } from "../access/key-rights.ts";
+import { NO_STORED_KEYS, type StoredKey, type StoredKeys } from "../access/stored-keys.ts";
 import { type BudgetRule, type BudgetWindow, type OwnBudget, tokensPerMinute } from "../config/sections/budgets.ts";
 import type { Organization } from "../config/sections/organizations.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -64,34 +66,62 @@ interface RuleSettings extends Pick<Settings, "budgets" | "organizations"> {
 
 export type Rules = ReturnType<typeof createRules>;
 
-export function createRules({ budgets, keys, organizations }: RuleSettings, identify: KeyIdentity) {
+/** @param stored - keys whose rules are made when they are first asked for */
+export function createRules(
+  { budgets, keys, organizations }: RuleSettings,
+  identify: KeyIdentity,
+  stored: Pick<StoredKeys, "find" | "version"> = NO_STORED_KEYS,
+) {
   const { time_zone: timeZone } = budgets;
   const keysWithLimit = new Set(keys.filter((key) => key.token_limit !== undefined).map(identify));
+  const hasOwnTokens = (keyId: string) =>
+    keysWithLimit.has(keyId) || stored.find(keyId)?.rights.token_limit !== undefined;
   const common = [
     ...budgets.rules.map((rule) => compileRule(rule, timeZone)),
-    ...organizations.flatMap((organization) => rulesOfOrganization(organization, timeZone, keysWithLimit)),
+    ...organizations.flatMap((organization) => rulesOfOrganization(organization, timeZone, hasOwnTokens)),
   ];
   const ofKeys = new Map<string, Rule[]>();
   for (const key of keys) {
-    const { budget, token_limit: tokens } = key;
-    if (budget === undefined && tokens === undefined) continue;
     for (const { caller } of acceptedSecrets(key, identify)) {
-      const { keyId } = caller;
-      const own: Rule[] = [];
-      if (budget !== undefined) own.push(compileOwn(keyId, `key:${keyId}`, budget, timeZone));
-      if (tokens !== undefined) {
-        own.push(compileOwn(keyId, `key:${keyId}:tokens`, tokensPerMinute(tokens), timeZone));
-      }
-      ofKeys.set(keyId, own);
+      const own = rulesOfKey(caller.keyId, key, timeZone);
+      if (own.length > 0) ofKeys.set(caller.keyId, own);
     }
   }
-  const ownOf = ({ keyId }: Payer): readonly Rule[] => (keyId === undefined ? undefined : ofKeys.get(keyId)) ?? [];
+  /** The same rules as long as the key stays as it is. */
+  const ofStored = new WeakMap<StoredKey, Rule[]>();
+  function ownOf({ keyId }: Payer): readonly Rule[] {
+    if (keyId === undefined) return [];
+    const written = ofKeys.get(keyId);
+    if (written !== undefined) return written;
+    const key = stored.find(keyId);
+    if (key === undefined) return [];
+    return getOrMake(ofStored, key, () => {
+      const own = rulesOfKey(keyId, key.rights, timeZone);
+      countsCost ||= own.some(isOfCost);
+      return own;
+    });
+  }
   const all = [...common, ...[...ofKeys.values()].flat()];
+  let countsCost = all.some(isOfCost);
   const byId = new Map(all.map((rule) => [rule.id, rule]));
   return {
+    /** Without those of stored keys, which may be any number. */
     all,
-    byId: byId as ReadonlyMap<string, Rule>,
-    countsCost: all.some(({ limits }) => limits.some(({ name }) => name === "cost")),
+    /** Another number when rules of stored keys may have changed. */
+    get version() {
+      return stored.version;
+    },
+    byId(id: string): Rule | undefined {
+      const known = byId.get(id);
+      if (known !== undefined || !id.startsWith(OF_KEY)) return known;
+      const keyId = id.slice(OF_KEY.length);
+      const candidates = [keyId, keyId.replace(/:tokens$/, "")];
+      return candidates.flatMap((each) => ownOf({ ...NO_PAYER, keyId: each })).find((rule) => rule.id === id);
+    },
+    /** Of stored keys, those that were asked for. */
+    get countsCost() {
+      return countsCost;
+    },
     hasStrict: all.some(({ isStrict }) => isStrict),
     /** Those that count what the spender spends. */
     matching: (spender: Spender): Rule[] => [...common.filter((rule) => rule.matches(spender)), ...ownOf(spender)],
@@ -100,11 +130,27 @@ export function createRules({ budgets, keys, organizations }: RuleSettings, iden
   };
 }
 
+function isOfCost({ limits }: Rule): boolean {
+  return limits.some(({ name }) => name === "cost");
+}
+
+const OF_KEY = "key:";
+const NO_PAYER: Payer = { keyId: undefined, userId: undefined, organizationId: undefined };
+
+/** The rules that a key carries. */
+function rulesOfKey(keyId: string, { budget, token_limit: tokens }: KeyRights, timeZone: string): Rule[] {
+  const id = `${OF_KEY}${keyId}`;
+  const own: Rule[] = [];
+  if (budget !== undefined) own.push(compileOwn(keyId, id, budget, timeZone));
+  if (tokens !== undefined) own.push(compileOwn(keyId, `${id}:tokens`, tokensPerMinute(tokens), timeZone));
+  return own;
+}
+
 /** What its members may spend together, and the tokens per minute of each of them that has no such limit of its own. */
 function rulesOfOrganization(
   { id, budget, token_limit: tokens }: Organization,
   timeZone: string,
-  keysWithLimit: ReadonlySet<string>,
+  hasOwnTokens: (keyId: string) => boolean,
 ): Rule[] {
   const rules: Rule[] = [];
   const match = { organization: [id] };
@@ -117,7 +163,7 @@ function rulesOfOrganization(
   if (tokens !== undefined) {
     const limit = tokensPerMinute(tokens);
     const rule = compileRule({ ...limit, id: `organization:${id}:tokens`, limit, match, per: "key" }, timeZone);
-    const isCounted = (payer: Payer) => isMember(payer) && !keysWithLimit.has(payer.keyId ?? "");
+    const isCounted = (payer: Payer) => isMember(payer) && !hasOwnTokens(payer.keyId ?? "");
     rules.push({ ...rule, matches: isCounted, concerns: isCounted });
   }
   return rules;
@@ -171,11 +217,15 @@ export function subjectOf({ per }: Rule, { keyId, userId, organizationId, model 
   return name ?? "(none)";
 }
 
-/** Rules that count the same spender, found once. */
-export function rememberMatches<Value>(most: number, find: (spender: Spender) => Value) {
+/** Rules that count the same spender, found once, until rules of stored keys change. */
+export function rememberMatches<Value>(most: number, version: () => number, find: (spender: Spender) => Value) {
   const known = new Map<string, Value>();
+  let found: number | undefined;
   return {
     of(spender: Spender): Value {
+      const now = version();
+      if (now !== found) known.clear();
+      found = now;
       const { keyId = "", userId = "", organizationId = "", model, backend } = spender;
       const name = `${keyId}\0${userId}\0${organizationId}\0${model}\0${backend}`;
       if (known.size >= most && !known.has(name)) known.clear();

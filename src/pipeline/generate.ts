@@ -248,7 +248,8 @@ export function createGenerator(parts: GeneratorParts): Generate {
       const { record } = context;
       record.isShared = true;
       record.add({ kind: "shared", leader: leader.id });
-      await spending?.noteQuota(context, request);
+      const noted = spending?.noteQuota(context, request);
+      if (noted !== undefined) await noted;
     }
     const { outcome: result } = head;
     if (result.kind === "refused") throw result.error;

@@ -52,6 +52,7 @@ const UNKNOWN_OUTPUT = 1_000;
 
 export function createSpending(parts: SpendingParts) {
   const { budgets, averages, metadataOf, currency, wallTime, log } = parts;
+  const { isOn } = budgets;
   /** Models that were warned of. */
   const unpriced = new Set<string>();
 
@@ -98,6 +99,9 @@ export function createSpending(parts: SpendingParts) {
     return { cost: nanosOf(counted, priceOf(model, backend)), input: input.total, output: output.total, requests: 1 };
   }
 
+  /** Keys that are made through the admin API carry budgets that no configuration has. */
+  const isCounted = (caller: RequestContext["caller"]) => isOn || caller?.carriesBudget === true;
+
   function held(reservation: Reservation, request: ModelRequest, backend: string): Held {
     return {
       seen: request.stream && writesText(request.operation) ? new TextCount() : undefined,
@@ -125,15 +129,16 @@ export function createSpending(parts: SpendingParts) {
       { backend }: BackendEntry,
     ): Eventually<Held | undefined> {
       const { name } = backend;
-      if (isFree(request.operation)) return undefined; // no vendor bills it
+      if (!isCounted(caller) || isFree(request.operation)) return undefined; // no vendor bills it
       const spender = spenderOf(caller, request.model, name);
-      const bound = budgets.isBoundWanted ? boundOf(request, name) : ONE_REQUEST;
+      const bound = budgets.isBoundWanted || caller?.carriesBudget ? boundOf(request, name) : ONE_REQUEST;
       const reserved = budgets.reserve(spender, bound);
       if (reserved instanceof Promise) return reserved.then((granted) => read(granted, record, request, name));
       return read(reserved, record, request, name);
     },
     /** Notes what is left to the caller of an answer that no attempt was made for. */
     noteQuota({ caller, record }: RequestContext, { model }: ModelRequest): Eventually<void> {
+      if (!isCounted(caller)) return undefined;
       const quota = budgets.quotaOf(spenderOf(caller, model, ""));
       if (!(quota instanceof Promise)) record.quota = quota;
       else {

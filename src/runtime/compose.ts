@@ -23,8 +23,7 @@ export function compose(around: Surroundings) {
   const { snapshot, home, clock, log, wayToBackends, fleet, telemetry, owner } = around;
   const { server } = snapshot.settings;
   const state = createProcessState(wayToBackends.transport, clock.now, log);
-  const { identify, happened } = around;
-  const { redisUnanswered } = happened;
+  const { redisUnanswered } = around.happened;
   const ofRedis = { clock, deadlines: state.deadlines, log, redisUnanswered };
   const limits = createLimiterPart(snapshot, { ...ofRedis, elsewhere: owner?.limiter });
   const cache = createCachePart(snapshot, {
@@ -36,7 +35,7 @@ export function compose(around: Surroundings) {
   const strategy = createStrategyPart(snapshot);
   const dataPath = (path: string) =>
     resolveDataPath(path, { dataDir: server.data_dir, baseDir: snapshot.baseDir, home });
-  const budgets = createBudgetsPart(snapshot, { clock, log, identify, dataPath, happened, elsewhere: owner?.budgets });
+  const budgets = createBudgetsPart(snapshot, { ...around, dataPath, elsewhere: owner?.budgets });
   const files = createFilesPart(snapshot, { dataPath, clock, log });
   const kvIndex = createKvIndexPart(snapshot, {
     fleet,

@@ -120,17 +120,15 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
   const metadataOf: BridgeParts["metadataOf"] = (backend, model) => metadata.of(model, backend.name);
   const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
   const { budgets } = parts;
-  const spending = budgets.isOn
-    ? createSpending({
-        budgets,
-        averages: state.averages,
-        priceOf: pricesIn(metadata),
-        metadataOf: metadata.of,
-        currency: currencyOf(settings),
-        wallTime: clock.wallTime,
-        log,
-      })
-    : undefined;
+  const spending = createSpending({
+    budgets,
+    averages: state.averages,
+    priceOf: pricesIn(metadata),
+    metadataOf: metadata.of,
+    currency: currencyOf(settings),
+    wallTime: clock.wallTime,
+    log,
+  });
   const forwarder = createForwarder({
     spending,
     media: createMediaFit({
@@ -186,6 +184,8 @@ function publicApiParts(
   const { fleet, reporter, identify, clock, log, responses, happened } = around;
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isServed = (model: string) => fleet.board.serving(model).length > 0;
+  const { share_vendor_state } = settings.responses;
+  const isShared = share_vendor_state || !hasSeveralOwners(settings.api_keys, identify);
   return {
     generate,
     files: files.inUse,
@@ -199,7 +199,7 @@ function publicApiParts(
     responses: {
       store: responses,
       hasNative: (model) => hasNative(fleet.board, model, "responses"),
-      isShared: settings.responses.share_vendor_state || !hasSeveralOwners(settings.api_keys, identify),
+      isShared: () => isShared && (share_vendor_state || around.storedKeys.isEmpty),
     },
     attachments: {
       openHosts: openHosts(settings.server.allowed_link_hosts),
@@ -222,7 +222,7 @@ function frameParts(around: Surroundings, { state, limiter, tokens }: DataPlaneP
   const { identify, adminDoor, reporter, happened, snapshot, clock, log } = around;
   const { api_keys, server } = settings;
   return {
-    access: createAccessControl(settings, identify, clock.wallTime, tokens),
+    access: createAccessControl(settings, identify, clock.wallTime, tokens, around.storedKeys),
     adminDoor,
     webPages: createWebPageRules({
       allowedHosts: server.allowed_hosts,

@@ -2,6 +2,7 @@
 // reaches both. Owners are made before those who read them.
 
 import { createKeyIdentity } from "../access/key-identity.ts";
+import { openKeyStore } from "../access/key-store.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import type { AdminParts } from "../admin/parts.ts";
@@ -82,6 +83,7 @@ export function createGateway({
   const snapshot = view(store.current);
   const home = env.HOME;
   const identify = createKeyIdentity(() => store.keySalt());
+  const keyStore = openKeyStore({ folder: store.dataFolder, clock, log }, true);
   const telemetry = createTelemetry(snapshot, home, clock, log);
   const { events } = telemetry;
   const reloader = followConfigFile({ store, clock, log, fileHash, reloaded: events.configReloaded });
@@ -93,6 +95,7 @@ export function createGateway({
   const adminDoor = createAdminDoor({ settings, identify, clock, log });
   const adminParts: AdminParts = {
     store,
+    keyStore,
     identify,
     adminDoor,
     workers,
@@ -128,6 +131,7 @@ export function createGateway({
     clock,
     log,
     identify,
+    storedKeys: keyStore,
     adminDoor,
     wayToBackends,
     fleet,
@@ -205,6 +209,7 @@ export function createGateway({
       unfollow();
       reloader.stop();
       await composed.stop(withinMs);
+      keyStore.close();
     },
   };
 }

@@ -1,6 +1,7 @@
 // What stands around the parts that answer requests: in a gateway its own, in a worker replicas of what the primary owns.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { StoredKeys } from "../access/stored-keys.ts";
 import type { Budgets } from "../budgets/budgets.ts";
 import type { BudgetEvents } from "../budgets/budgets-part.ts";
 import type { Rules } from "../budgets/rules.ts";
@@ -28,6 +29,8 @@ export interface Surroundings {
   clock: Clock;
   log: Logger;
   identify: KeyIdentity;
+  /** Keys that were made through the admin API. */
+  storedKeys: StoredKeys;
   adminDoor: AdminDoor;
   wayToBackends: WayToBackends;
   fleet: ServingFleet;

@@ -67,6 +67,8 @@ export interface Fixed {
   /** The addresses to open, with the port that was taken. */
   addresses: readonly string[];
   keySalt: string;
+  /** Undefined: nothing can be kept. */
+  dataFolder: string | undefined;
   cacheSeed: number;
   /** Where admin requests go, and what lets them in there. */
   socket: string;

@@ -2,6 +2,7 @@
 
 import { chmodSync, mkdtempSync, rmSync } from "node:fs";
 import { join } from "node:path";
+import type { ConfigStore } from "../config/store/store.ts";
 import { systemClock } from "../lib/clock.ts";
 import { randomSeed } from "../lib/random-seed.ts";
 import { createGateway, type Workers } from "../runtime/gateway.ts";
@@ -65,7 +66,7 @@ export async function servePrimary(count: number, { findings, ...options }: Serv
     env,
     owners: gateway.owners,
     snapshot: () => store.current,
-    fixed: { count, addresses: taken.shared, keySalt: store.keySalt(), cacheSeed, socket, secret },
+    fixed: { count, addresses: taken.shared, cacheSeed, socket, secret, ...ofDataFolder(store) },
     clock: systemClock,
     log,
   });
@@ -120,6 +121,10 @@ async function end(team: Team, own: readonly Server[], timeoutMs: number, log: S
   const ofOwn = own.reduce((sum, server) => sum + server.pendingRequests, 0);
   log.info({ running_requests: running + ofOwn, timeout_ms: timeoutMs }, "shutting down");
   await Promise.all([team.drain(timeoutMs), drain(own, timeoutMs, { ...log, info() {} })]);
+}
+
+function ofDataFolder(store: ConfigStore) {
+  return { keySalt: store.keySalt(), dataFolder: store.dataFolder };
 }
 
 /** A folder for the sockets between the processes, which no other user can open. */

@@ -19,11 +19,17 @@ function remoteBudgets(
   channel: Pick<Channel<PrimaryDesk>, "call" | "tell">,
   newId: () => number,
 ): Budgets {
-  const matches = rememberMatches(MAX_MATCHES, (spender) => rules.matching(spender).length > 0);
+  const matches = rememberMatches(
+    MAX_MATCHES,
+    () => rules.version,
+    (spender) => rules.matching(spender).length > 0,
+  );
   return {
     isOn: rules.all.length > 0,
     isBoundWanted: rules.hasStrict,
-    countsCost: rules.countsCost,
+    get countsCost() {
+      return rules.countsCost;
+    },
     standings: (caller) => channel.call("budgetStandings", [caller]).then((standings) => standings ?? []),
     quotaOf: (spender) => (matches.of(spender) ? channel.call("budgetQuota", [spender]) : undefined),
     reserve(spender, bound) {

@@ -1,6 +1,7 @@
 // The data plane of a worker: what it has of its own, and what it has of its primary.
 
 import { createKeyIdentity } from "../access/key-identity.ts";
+import { openKeyStore } from "../access/key-store.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
@@ -99,13 +100,14 @@ export function createWorker(
   env: Record<string, string | undefined>,
   offsetMs: number,
 ) {
-  const { count, socket, secret, cacheSeed, keySalt } = start;
+  const { count, socket, secret, cacheSeed, keySalt, dataFolder } = start;
   const clock = systemClock;
   let snapshot = withOwnShare(start.snapshot, count);
   const current = () => snapshot.settings;
   const log = createLogger(current().logging, true);
   applyLogSettings(log, current().logging);
   const identify = createKeyIdentity(() => keySalt);
+  const storedKeys = openKeyStore({ folder: dataFolder, clock, log }, false);
   const replicas = createReplicas({ start, snapshot, channel, log, offsetMs, composed: () => composed });
   const { circuits, fleet, otlp, reports, news, flights } = replicas;
   const metrics = metricsRoutes({ registry: undefined, settings: current });
@@ -115,6 +117,7 @@ export function createWorker(
     clock,
     log,
     identify,
+    storedKeys,
     adminDoor: createAdminDoor({ settings: current, identify, clock, log }),
     wayToBackends: createWayToBackends(snapshot, env, { info() {} }),
     fleet,
@@ -187,6 +190,7 @@ export function createWorker(
     reports.stop();
     circuits.stop();
     await composed.stop(LAST_WORDS_MS);
+    storedKeys.close();
     void shown.stop(true);
   }
   return {

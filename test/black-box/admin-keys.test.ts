@@ -47,16 +47,16 @@ interface Record {
 }
 
 describe("one key at a time", () => {
-  test("the life of a key: each change is one version, shows no secret twice, and survives a restart", async () => {
+  test("the life of a key: no change makes a version of the configuration, shows a secret twice or ends at a restart", async () => {
     await using gateway = await start([{ key: A, id: "a" }]);
     const admin = new AdminClient(gateway);
     const created = await admin.send("POST", "/admin/keys", { body: { id: "b", user_id: "u", rate_limit: 600 } });
     expect(created.status).toBe(201);
     expect(created.headers.get("cache-control")).toBe("no-store");
     const { key, secret, version } = created.body as { key: Record; secret: string; version: number };
-    expect(version).toBe(2);
+    expect(version).toBe(1);
     expect(secret).toMatch(/^sk-signalbox-[\w-]{43}$/);
-    expect(key).toMatchObject({ id: "b", key: "********", user_id: "u", rate_limit: 600, source: "configuration" });
+    expect(key).toMatchObject({ id: "b", key: "********", user_id: "u", rate_limit: 600, source: "key_store" });
     expect(await statusOf(gateway, secret)).toBe(200);
 
     for (const path of ["/admin/keys", "/admin/keys/b", "/admin/config/full", "/admin/config/history"]) {
@@ -70,12 +70,13 @@ describe("one key at a time", () => {
     await admin.ok("PUT", "/admin/keys/b", { enabled: false });
     expect(await statusOf(gateway, secret)).toBe(401);
     const changed = await admin.ok("PUT", "/admin/keys/b", { enabled: true, rate_limit: null });
-    expect(changed).toMatchObject({ version: 4, applied: true, key: { rate_limit: null } });
+    expect(changed).toMatchObject({ version: 3, applied: true, key: { rate_limit: null, version: 3 } });
+    expect(await admin.version()).toBe(1);
     await gateway.restart();
     expect(await statusOf(gateway, secret)).toBe(200);
 
     const removed = await new AdminClient(gateway).ok("DELETE", "/admin/keys/b");
-    expect(removed).toMatchObject({ version: 5, removed_key: { id: "b", key: "********" } });
+    expect(removed).toMatchObject({ version: 3, removed_key: { id: "b", key: "********" } });
     expect(await statusOf(gateway, secret)).toBe(401);
     await admin.refused(404, "GET", "/admin/keys/b");
     expect(await statusOf(gateway, A)).toBe(200);
@@ -178,7 +179,7 @@ describe("rotation", () => {
     const rotated = await admin.send("POST", "/admin/keys/a/rotate", { body: { overlap: "2s" } });
     const { key, secret, warnings } = rotated.body as { key: Record; secret: string; warnings: string[] };
     expect(rotated.headers.get("cache-control")).toBe("no-store");
-    expect(warnings).toEqual([]);
+    expect(warnings).toEqual([expect.stringContaining("the entry 'a' of api_keys.keys")]);
     expect(Date.parse(key.previous_until as string)).toBeGreaterThan(Date.now());
     expect(await statusOf(gateway, secret)).toBe(200);
     await waitFor("the old secret ends", async () => (await statusOf(gateway, A)) === 401);
@@ -200,7 +201,7 @@ describe("rotation", () => {
 
     const again = await new AdminClient(gateway).ok("POST", "/admin/keys/a/rotate", { overlap: "0s", key: B });
     expect(again).not.toHaveProperty("secret");
-    expect(again.warnings).toEqual(["the secret before this one is not valid any more"]);
+    expect(again.warnings).toContain("the secret before this one is not valid any more");
     expect([await statusOf(gateway, A), await statusOf(gateway, secret), await statusOf(gateway, B)]).toEqual([
       401, 401, 200,
     ]);
@@ -210,7 +211,8 @@ describe("rotation", () => {
     const environment = { TEAM_KEY: "sekret-with-${}-inside" };
     await using gateway = await start([{ key: "${TEAM_KEY}", id: "a" }], { environment });
     const admin = new AdminClient(gateway);
-    await admin.ok("POST", "/admin/keys/a/rotate", { overlap: "1h" });
+    const { warnings } = await admin.ok("POST", "/admin/keys/a/rotate", { overlap: "1h" });
+    expect(warnings).toEqual([expect.stringContaining("the variable TEAM_KEY")]);
     expect(await statusOf(gateway, environment.TEAM_KEY)).toBe(200);
     await admin.ok("PUT", "/admin/keys/a", { previous: null });
     expect(await statusOf(gateway, environment.TEAM_KEY)).toBe(401);
@@ -222,7 +224,7 @@ describe("rotation", () => {
     const [{ id }] = (await admin.get("/admin/keys")).keys as [Record];
     const { key, warnings } = await admin.ok("POST", `/admin/keys/${id}/rotate`, {});
     expect((key as Record).id).not.toBe(id);
-    expect(warnings).toEqual([expect.stringContaining("has no id")]);
+    expect(warnings).toContainEqual(expect.stringContaining("has no id"));
   });
 
   test("rotated keys open the admin API as long as they are valid", async () => {

@@ -38,6 +38,8 @@ const SCHEMA: DatabaseSchema = {
 export class ConfigDatabase {
   readonly sqlite: Database;
   readonly path: string;
+  /** Where the file lies; undefined for a database in memory. */
+  readonly folder: string | undefined;
   /** Why nothing can be kept; the database is then one in memory. */
   readonly problem: string | undefined;
   readonly #log: Pick<ConfigLog, "error">;
@@ -55,6 +57,7 @@ export class ConfigDatabase {
     }
     try {
       this.sqlite = openFile(this.path);
+      this.folder = folder;
     } catch (error) {
       this.sqlite = openInMemory();
       const reason = storageMessage(error);

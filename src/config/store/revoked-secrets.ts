@@ -41,7 +41,7 @@ export class RevokedSecrets {
     this.#maximum = maximum;
   }
 
-  has(credential: Credential): boolean {
+  has(credential: Pick<Credential, "section" | "secret">): boolean {
     return this.#versions.size > 0 && this.#versions.has(this.#digestOf(credential));
   }
 
@@ -100,7 +100,7 @@ export class RevokedSecrets {
   }
 
   /** Of its own kind: a key of clients is not a credential of the admin API. */
-  #digestOf({ section, secret }: Credential): string {
+  #digestOf({ section, secret }: Pick<Credential, "section" | "secret">): string {
     const hasher = new Bun.CryptoHasher("sha256", this.#salt());
     return hasher.update(`revoked\0${section}\0${secret}`).digest("base64url").slice(0, DIGEST_LENGTH);
   }

@@ -36,7 +36,7 @@ import { freezeDeep, keepRestartFields, pendingRestartFields } from "./publish.t
 import type { RevokedSecrets } from "./revoked-secrets.ts";
 import { leftOutOfRevoked, revokedBy } from "./screen.ts";
 import { Staging } from "./staging.ts";
-import type { Standing } from "./standing.ts";
+import { NO_FILE, type Standing } from "./standing.ts";
 import type { VersionRecord } from "./versions.ts";
 
 interface ConfigStoreParts extends DocumentSurroundings {
@@ -94,6 +94,11 @@ export class ConfigStore {
   /** Why changes through the API are refused; undefined when they can be kept. */
   get storageProblem(): string | undefined {
     return this.#options.database.problem;
+  }
+
+  /** server.data_dir; undefined while nothing can be kept there, and in a guest. */
+  get dataFolder(): string | undefined {
+    return this.#options.database.folder;
   }
 
   /** Returns the function that ends the subscription. */
@@ -201,6 +206,17 @@ export class ConfigStore {
   /** For names that are made of secrets: the same for every process of the data folder, as long as that can be written. */
   keySalt(): string {
     return this.#options.salt();
+  }
+
+  /** The configuration file as it was applied last; undefined without one. May hold secrets. */
+  get file(): Mapping | undefined {
+    const { hash, document } = this.history.standing.file;
+    return hash === NO_FILE ? undefined : document;
+  }
+
+  /** Of a key of clients that was in the configuration once, and may not come back. */
+  isRevokedKey(secret: string): boolean {
+    return this.history.standing.revoked.has({ section: "api_keys", secret });
   }
 
   close(): void {

@@ -17,6 +17,12 @@ import type { EntryValues, FieldSchema } from "../schema-form.ts";
 
 type KeyRow = KeyList["keys"][number];
 
+/** As many as one page of the admin API has. */
+const LIST = "admin/keys?limit=10000";
+const placeOf = (id: string) => `admin/keys/${encodeURIComponent(id)}`;
+
+const PLACES = { configuration: "configuration", api_keys_file: "key file", key_store: "key store" } as const;
+
 const TONES = { valid: "good", expired: "bad", disabled: "quiet" } as const;
 
 const KEYS: Collection<KeyRow> = {
@@ -26,7 +32,7 @@ const KEYS: Collection<KeyRow> = {
   noun: "key",
   empty: "There is no key: every client is one without a name. Add one to limit clients and to tell them apart.",
   list: {
-    path: "admin/keys",
+    path: LIST,
     rowsOf: ({ keys }: KeyList) => keys,
     columns: [
       { title: "Key", value: ({ id }) => id, cell: ({ id }) => <RequestsOf by="key" name={id} class="strong" /> },
@@ -49,6 +55,7 @@ const KEYS: Collection<KeyRow> = {
         value: ({ rate_limit }) => rate_limit ?? undefined,
         cell: ({ rate_limit }) => (rate_limit === null ? "–" : grouped(rate_limit)),
       },
+      { title: "Lives in", value: ({ source }) => PLACES[source], cell: ({ source }) => PLACES[source] },
       { title: "Secret", cell: (row) => <SecretCell {...row} /> },
     ],
   },
@@ -58,11 +65,11 @@ const KEYS: Collection<KeyRow> = {
   async read(get, id, isNew) {
     // The version first: a change between the two is a conflict then, and not overlooked.
     const { schema, version } = await readSection<EntryValues>(get, "api_keys");
-    const { keys } = await get<KeyList>("admin/keys");
-    const record = keys.find((key) => key.id === id);
+    const { keys } = await get<KeyList>(LIST);
+    const record = keys.find((key) => key.id === id) ?? (id === undefined ? undefined : await get<KeyRow>(placeOf(id)));
     return {
       schema: entrySchema(schema, isNew),
-      version,
+      version: (isNew ? undefined : record?.version) ?? version,
       ids: keys.map((key) => key.id),
       // A digest of the secret is no id that could be written.
       entry: record && { ...record, id: record.has_own_id ? record.id : undefined },
@@ -101,7 +108,7 @@ function StateCell(row: KeyRow) {
   return (
     <div class="row tight">
       <Marked tone={TONES[stateOf(row)]} text={stateOf(row)} />
-      {source === "configuration" && (
+      {source !== "api_keys_file" && (
         <Button kind="small" label={`${verb} ${id}`} onClick={() => actions.act(switching(row))}>
           {verb}
         </Button>
@@ -115,7 +122,7 @@ function SecretCell(row: KeyRow) {
   const { id, previous_until: until, source } = row;
   return (
     <>
-      {source === "configuration" && (
+      {source !== "api_keys_file" && (
         <div class="row tight">
           <Button kind="small" label={`Rotate ${id}`} onClick={() => actions.act(rotating(row))}>
             Rotate
@@ -142,7 +149,7 @@ function switching({ id, enabled }: KeyRow): Action {
   return {
     title: enabled ? `Disable ${id}` : `Enable ${id}`,
     text: enabled
-      ? "Requests with this key are refused from now on. It stays in the configuration, with what it owns."
+      ? "Requests with this key are refused from now on. It stays, with what it owns."
       : "Requests with this key are accepted from now on.",
     verb: enabled ? "Disable" : "Enable",
     isDangerous: enabled,
@@ -178,7 +185,7 @@ function rotating({ id }: KeyRow): Action {
     asked() {
       const text = overlap.value.trim();
       if (text === "") return undefined;
-      return { method: "POST", path: `admin/keys/${encodeURIComponent(id)}/rotate`, body: { overlap: text } };
+      return { method: "POST", path: `${placeOf(id)}/rotate`, body: { overlap: text } };
     },
     result(answer) {
       const secret = secretIn(answer);

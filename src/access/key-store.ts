@@ -1,0 +1,171 @@
+// The keys that were made through the admin API, and the only place that changes them. No edit of the configuration file, no
+// rollback and no import concerns them.
+
+import type { Database } from "bun:sqlite";
+import { join } from "node:path";
+import type { Mapping } from "../config/values/values.ts";
+import type { Clock } from "../lib/clock.ts";
+import { openDurableDatabase } from "../lib/durable-database.ts";
+import { storageMessage } from "../lib/storage-message.ts";
+import {
+  KEY_DATABASE,
+  listStoredKeys,
+  NO_STORED_KEYS,
+  readStoredKeys,
+  type StoredKey,
+  type StoredKeys,
+  secretDigest,
+} from "./stored-keys.ts";
+
+export interface KeyStore extends StoredKeys {
+  /** Why keys cannot be made or changed; undefined when they can. */
+  readonly problem: string | undefined;
+  /** Ids in order; `search` is looked for in the ids of keys, users and organizations. */
+  list(asked: { search?: string; after?: string; limit: number }): { keys: StoredKey[]; total: number };
+  /** Those with a budget or a limit of tokens of their own, in the order of their ids. */
+  listWithLimits(limit: number): { keys: StoredKey[]; total: number };
+  /** Whether a secret belongs to a key here, or did: a revoked one is never accepted again. */
+  knows(secret: string): "in use" | "revoked" | undefined;
+  /** These throw what SQLite throws. */
+  add(id: string, entry: Mapping, secret: string): void;
+  change(id: string, entry: Mapping, secrets: SecretChange): void;
+  remove(id: string): void;
+  close(): void;
+}
+
+/** `secret`: a new one. The one before it ends at `previousUntilMs`; left out: at once. */
+export interface SecretChange {
+  secret?: string | undefined;
+  previousUntilMs?: number | undefined;
+  /** The secret before the last rotation ends now. */
+  endsPrevious?: boolean | undefined;
+}
+
+interface KeyStoreParts {
+  /** server.data_dir; undefined: nothing can be kept there. */
+  folder: string | undefined;
+  clock: Clock;
+  log: { error(fields: object, message: string): void };
+}
+
+/** The oldest make room: these are 256 random bits, unless an operator has chosen the secret. */
+const MAX_REVOKED = 100_000;
+
+const ANY = "?1 = ''";
+const FOUND =
+  "instr(lower(id || char(10) || ifnull(user_id, '') || char(10) || ifnull(organization_id, '')), lower(?1)) > 0";
+const WITH_LIMITS = "?1 = '' AND (entry ->> '$.budget' IS NOT NULL OR entry ->> '$.token_limit' IS NOT NULL)";
+
+/** Another process changes keys only while it takes over from this one. */
+const STALE_MS = 100;
+
+/** @param isOwner - false in a worker, which only reads, and sees each change of its primary at once */
+export function openKeyStore({ folder, clock, log }: KeyStoreParts, isOwner: boolean): KeyStore {
+  let sqlite: Database | undefined;
+  let problem: string | undefined;
+  if (folder === undefined) problem = "there is no data folder that can be written, see server.data_dir";
+  else {
+    const path = join(folder, "keys.db");
+    try {
+      sqlite = openDurableDatabase(path, KEY_DATABASE);
+    } catch (error) {
+      problem = `${path} cannot be used: ${storageMessage(error)}`;
+      log.error({ path }, `${problem}; keys that were made through the admin API are refused`);
+    }
+  }
+  if (sqlite === undefined) return closedStore(problem as string);
+  return openStore(sqlite, clock, isOwner ? STALE_MS : 0);
+}
+
+function closedStore(problem: string): KeyStore {
+  const refuse = () => {
+    throw new Error(problem);
+  };
+  return {
+    ...NO_STORED_KEYS,
+    problem,
+    list: () => ({ keys: [], total: 0 }),
+    listWithLimits: () => ({ keys: [], total: 0 }),
+    knows: () => undefined,
+    ...{ add: refuse, change: refuse, remove: refuse },
+    close() {},
+  };
+}
+
+function openStore(sqlite: Database, { now, wallTime }: Clock, staleMs: number): KeyStore {
+  const digest = secretDigest(sqlite);
+  const { keys, changed } = readStoredKeys({ sqlite, now, staleMs });
+
+  function write(task: () => void): void {
+    try {
+      sqlite.transaction(task).immediate();
+    } finally {
+      changed();
+    }
+  }
+
+  function put(id: string, entry: Mapping, version: number): void {
+    const { user_id = null, organization_id = null } = entry as Record<string, string | null>;
+    sqlite
+      .query(
+        "INSERT OR REPLACE INTO keys (id, user_id, organization_id, entry, version, changed_at) VALUES (?, ?, ?, ?, ?, ?)",
+      )
+      .run(id, user_id, organization_id, JSON.stringify(entry), version, wallTime());
+  }
+
+  function putSecret(id: string, secret: string): void {
+    sqlite.query("INSERT INTO secrets (digest, key, since) VALUES (?, ?, ?)").run(digest(secret), id, wallTime());
+  }
+
+  /** Those of a key, or only the ones before its last rotation. */
+  function revoke(id: string, which: "all" | "previous"): void {
+    const only = which === "previous" ? " AND ends_at IS NOT NULL" : "";
+    sqlite.query(`UPDATE secrets SET key = NULL, since = ?2 WHERE key = ?1${only}`).run(id, wallTime());
+    sqlite
+      .query(
+        "DELETE FROM secrets WHERE digest IN (SELECT digest FROM secrets WHERE key IS NULL ORDER BY since DESC LIMIT -1 OFFSET ?)",
+      )
+      .run(MAX_REVOKED);
+  }
+
+  return {
+    get version() {
+      return keys.version;
+    },
+    get isEmpty() {
+      return keys.isEmpty;
+    },
+    accept: keys.accept,
+    find: keys.find,
+    problem: undefined,
+    list: ({ search = "", after = "", limit }) =>
+      listStoredKeys(sqlite, search === "" ? ANY : FOUND, [search, after, limit]),
+    listWithLimits: (limit) => listStoredKeys(sqlite, WITH_LIMITS, ["", "", limit]),
+    knows(secret) {
+      const sql = "SELECT key FROM secrets WHERE digest = ?";
+      const row = sqlite.query<{ key: string | null }, [Buffer]>(sql).get(digest(secret));
+      if (row === null) return undefined;
+      return row.key === null ? "revoked" : "in use";
+    },
+    add: (id, entry, secret) =>
+      write(() => {
+        put(id, entry, 1);
+        putSecret(id, secret);
+      }),
+    change: (id, entry, { secret, previousUntilMs, endsPrevious }) =>
+      write(() => {
+        put(id, entry, (keys.find(id)?.version ?? 0) + 1);
+        if (secret !== undefined || endsPrevious) revoke(id, "previous");
+        if (secret === undefined) return;
+        if (previousUntilMs === undefined) revoke(id, "all");
+        else sqlite.query("UPDATE secrets SET ends_at = ? WHERE key = ?").run(previousUntilMs, id);
+        putSecret(id, secret);
+      }),
+    remove: (id) =>
+      write(() => {
+        sqlite.query("DELETE FROM keys WHERE id = ?").run(id);
+        revoke(id, "all");
+      }),
+    close: () => sqlite.close(),
+  };
+}

@@ -1,0 +1,176 @@
+// Keys of the key store: the configuration does not concern them, a copy of the data folder gives none away, and every
+// process knows them at once.
+
+import { expect, test } from "bun:test";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { AdminClient } from "../support/admin-client.ts";
+import { expectError } from "../support/expect-error.ts";
+import type { Gateway } from "../support/gateway.ts";
+import type { GatewayParts } from "../support/gateway-parts.ts";
+import { startGatewayProcess } from "../support/gateway-process.ts";
+import { startGateway } from "../support/start-gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
+
+const bed = createTestBed();
+const backend = bed.backend();
+
+const FILE_KEY = "sekret-of-the-file";
+
+const configOf = (more: ConfigDocument = {}): ConfigDocument => ({
+  backends: [{ name: "b", url: backend.url, models: ["m"] }],
+  api_keys: { mode: "blocking", keys: [{ key: FILE_KEY, id: "file" }] },
+  ...more,
+});
+
+function start(options: GatewayParts = {}, more: ConfigDocument = {}): Promise<Gateway> {
+  return startGateway({ ...options, config: configOf(more) });
+}
+
+const as = (key: string): RequestInit => ({ headers: { authorization: `Bearer ${key}` } });
+
+async function statusOf(gateway: Gateway, key: string): Promise<number> {
+  const response = await gateway.chat({ model: "m" }, as(key));
+  await response.text();
+  return response.status;
+}
+
+async function make(admin: AdminClient, fields: object): Promise<string> {
+  return (await admin.ok("POST", "/admin/keys", fields)).secret as string;
+}
+
+test("edits of the file, rollbacks and imports change no key of the store, and bring none back", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  const [kept, removed] = [await make(admin, { id: "kept" }), await make(admin, { id: "removed" })];
+  await admin.ok("PATCH", "/admin/config/logging", { level: "warn" });
+  await admin.ok("DELETE", "/admin/keys/removed");
+  const states = async () => [await statusOf(gateway, kept), await statusOf(gateway, removed)];
+
+  await admin.ok("POST", "/admin/config/rollback/1");
+  expect(await states()).toEqual([200, 401]);
+  await admin.ok("PUT", "/admin/config/api_keys", { mode: "blocking", keys: [] });
+  expect(await states()).toEqual([200, 401]);
+  expect(await statusOf(gateway, FILE_KEY)).toBe(401);
+  const version = await admin.version();
+  const text = readFileSync(gateway.configPath, "utf8");
+  writeFileSync(gateway.configPath, text.replace("{", '{ "retry": { "max_attempts": 2 },'));
+  await waitFor("the edit is a version", async () => (await admin.version()) > version);
+  expect(await states()).toEqual([200, 401]);
+
+  const { config } = (await admin.get("/admin/config/api_keys")) as { config: { keys: { id: string }[] } };
+  expect(config.keys.map(({ id }) => id)).not.toContain("kept");
+  expect(await admin.get("/admin/keys/kept")).toMatchObject({ source: "key_store" });
+});
+
+test("no file of the data folder holds a secret of the store", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  const secret = await make(admin, { id: "a" });
+  const rotated = (await admin.ok("POST", "/admin/keys/a/rotate", {})).secret as string;
+  expect([await statusOf(gateway, secret), await statusOf(gateway, rotated)]).toEqual([200, 200]);
+  const files = readdirSync(join(gateway.folder, "data"), { recursive: true, withFileTypes: true }).filter((entry) =>
+    entry.isFile(),
+  );
+  expect(files.map(({ name }) => name)).toContain("keys.db");
+  for (const { parentPath, name } of files) {
+    const bytes = readFileSync(join(parentPath, name));
+    for (const text of [secret, rotated]) expect([name, bytes.includes(text)]).toEqual([name, false]);
+  }
+});
+
+test("rights, limits and the end of a stored key hold; what was revoked is never a secret again", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  const limited = await make(admin, { id: "limited", rate_limit: 2 });
+  expect([await statusOf(gateway, limited), await statusOf(gateway, limited)]).toEqual([200, 200]);
+  const refused = await expectError(await gateway.chat({ model: "m" }, as(limited)), 429);
+  expect(refused.code).toBe("rate_limit_exceeded");
+  await admin.ok("PUT", "/admin/keys/limited", { rate_limit: null });
+  expect(await statusOf(gateway, limited)).toBe(200);
+
+  const other = await make(admin, { id: "other", models: ["x-*"] });
+  expect(await statusOf(gateway, other)).toBe(403);
+  await admin.ok("PUT", "/admin/keys/other", { models: null, expires_at: "2020-01-01T00:00:00Z" });
+  expect(await expectError(await gateway.chat({}, as(other)), 401)).toMatchObject({ code: "expired_api_key" });
+
+  const chosen = "sekret-that-was-chosen";
+  await admin.ok("POST", "/admin/keys", { id: "chosen", key: chosen });
+  expect((await admin.refused(400, "POST", "/admin/keys", { id: "twice", key: chosen })).fields).toEqual(["key"]);
+  await admin.ok("DELETE", "/admin/keys/chosen");
+  const again = await admin.refused(400, "POST", "/admin/keys", { id: "again", key: chosen });
+  expect(again).toMatchObject({ fields: ["key"] });
+  await admin.refused(400, "POST", "/admin/keys", { id: "of-file", key: FILE_KEY });
+});
+
+test("a change that was made for an older version of the key is refused with both versions", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  await make(admin, { id: "a" });
+  await admin.ok("PUT", "/admin/keys/a", { user_id: "u" });
+  for (const method of ["PUT", "DELETE"]) {
+    const body = method === "PUT" ? { user_id: "v" } : undefined;
+    await admin.refused(409, method, "/admin/keys/a", body, { headers: { "If-Match": '"1"' } });
+  }
+  const changed = await admin.send("PUT", "/admin/keys/a", { body: { user_id: "w", version: 2 } });
+  expect([changed.status, changed.headers.get("etag")]).toEqual([200, '"3"']);
+});
+
+test("the list is searched, and read page by page: keys of the configuration first", async () => {
+  const keys = ["f1", "f2"].map((id) => ({ key: `sekret-of-${id}`, id }));
+  await using gateway = await start({}, { api_keys: { keys } });
+  const admin = new AdminClient(gateway);
+  for (const id of ["b", "a", "c:x"]) await make(admin, { id, user_id: id === "b" ? "Zoe" : undefined });
+  for (const limit of [1, 2, 3, 10]) {
+    const ids: string[] = [];
+    let cursor: string | null = "";
+    while (cursor !== null) {
+      const query: string = cursor === "" ? "" : `&cursor=${encodeURIComponent(cursor)}`;
+      const page = (await admin.get(`/admin/keys?limit=${limit}${query}`)) as {
+        keys: { id: string }[];
+        total: number;
+        next_cursor: string | null;
+      };
+      expect([page.total, page.keys.length <= limit]).toEqual([5, true]);
+      ids.push(...page.keys.map(({ id }) => id));
+      cursor = page.next_cursor;
+    }
+    expect([limit, ids]).toEqual([limit, ["f1", "f2", "a", "b", "c:x"]]);
+  }
+  const found = (await admin.get("/admin/keys?search=zOe")) as { keys: { id: string }[]; total: number };
+  expect([found.keys.map(({ id }) => id), found.total]).toEqual([["b"], 1]);
+  await admin.refused(400, "GET", "/admin/keys?cursor=x");
+  await admin.refused(400, "GET", "/admin/keys?limit=0");
+});
+
+test("every worker knows a key, and that it is gone, when the answer to the change is there", async () => {
+  await using gateway = await startGatewayProcess({ config: configOf({ server: { workers: 3 } }) });
+  const admin = new AdminClient(gateway);
+  for (let turn = 0; turn < 5; turn++) {
+    const secret = await make(admin, { id: `k${turn}`, budget: { requests: 20, window: "day" } });
+    const asked = await Promise.all(Array.from({ length: 12 }, () => statusOf(gateway, secret)));
+    expect(new Set(asked)).toEqual(new Set([200]));
+    await admin.ok("PUT", `/admin/keys/k${turn}`, { budget: { requests: 12, window: "day" } });
+    expect(await statusOf(gateway, secret)).toBe(429);
+    await admin.ok("DELETE", `/admin/keys/k${turn}`);
+    const after = await Promise.all(Array.from({ length: 12 }, () => statusOf(gateway, secret)));
+    expect(new Set(after)).toEqual(new Set([401]));
+  }
+});
+
+test("keys survive kill -9 from the answer on", async () => {
+  await using gateway = await startGatewayProcess({ config: configOf() });
+  const secret = await make(new AdminClient(gateway), { id: "a" });
+  await gateway.stop("SIGKILL");
+  await gateway.restart();
+  expect(await statusOf(gateway, secret)).toBe(200);
+});
+
+test("without a data folder that can be written no key is made, and those of the file work", async () => {
+  await using gateway = await start({ files: { blocked: "" } }, { server: { data_dir: "./blocked" } });
+  const admin = new AdminClient(gateway);
+  await admin.refused(503, "POST", "/admin/keys", { id: "a" });
+  expect(await statusOf(gateway, FILE_KEY)).toBe(200);
+});
