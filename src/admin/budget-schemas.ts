@@ -9,6 +9,7 @@ import {
   described,
   flag,
   list,
+  mapOf,
   namedShape,
   number,
   oneOfTexts,
@@ -52,6 +53,7 @@ export const BudgetRecord = namedShape("Budget", {
   warn_at: list(number),
   when_exceeded: anyOf(oneOfTexts("refuse", "warn"), shape({ use_model: text })),
   reset_at: orNull(time),
+  reset_subjects: described(mapOf(time), "Of a budget with per: those that were reset by themselves, and when."),
   since: described(time, "When the window began that goes on."),
   until: described(time, "When what is spent now begins to be forgotten."),
   subject: described(orNull(text), "Of a budget with per: the one that has spent most of its limit."),
@@ -91,7 +93,14 @@ export const BudgetReset = component(
   "BudgetReset",
   strictRequest(
     {},
-    { reason: described({ ...text, maxLength: 200 }, "Stands in the history of the configuration."), ...madeFor },
+    {
+      reason: described({ ...text, maxLength: 200 }, "Stands in the history of the configuration."),
+      subject: described(
+        { ...text, minLength: 1, maxLength: 256 },
+        "Of a rule with per: the key, user, organization or model that begins from nothing; left out: all of them.",
+      ),
+      ...madeFor,
+    },
   ),
 );
 

@@ -24,6 +24,9 @@ export function budgetRecord(rule: Rule, ledger: Ledger, nowMs: number): BudgetR
     warn_at: [...rule.thresholds],
     when_exceeded: rule.whenExceeded,
     reset_at: rule.resetAtMs === 0 ? null : new Date(rule.resetAtMs).toISOString(),
+    reset_subjects: Object.fromEntries(
+      [...rule.subjectResets].map(([subject, atMs]) => [subject, new Date(atMs).toISOString()]),
+    ),
     since: new Date(fromMs).toISOString(),
     until: new Date(endsMs).toISOString(),
     subject: subjectText(account?.subject ?? ""),

@@ -1,6 +1,7 @@
 // /admin/budgets: the rules of the section budgets one at a time, with what is spent of them; those that keys carry are shown
 // beside them, and changed where the keys are.
 
+import { isNothing } from "../budgets/amounts.ts";
 import { createRules, type Rule } from "../budgets/rules.ts";
 import { currencyOf } from "../config/sections/currency.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -23,7 +24,7 @@ import { budgetRecord, budgetUsage } from "./budget-view.ts";
 import { createCollection } from "./collection.ts";
 import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
-import { shortened } from "./refusals.ts";
+import { invalidFields, shortened } from "./refusals.ts";
 import { createStoredKeyChanges } from "./stored-keys.ts";
 
 type BudgetParts = Pick<AdminParts, "store" | "keyStore" | "identify" | "clock" | "ledger" | "log" | "happenings">;
@@ -54,6 +55,17 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
     const rule = ledger().rule(id);
     if (rule === undefined) throw budgets.unknown(id);
     return rule;
+  }
+
+  function requireSubject(rule: Rule, subject: string): void {
+    const trouble =
+      rule.per === undefined
+        ? "has no 'per': all share it; leave the subject out"
+        : isNothing(ledger().account(rule, subject).spent)
+          ? `has nothing spent by the ${rule.per} '${shortened(subject)}'; GET /admin/budgets/{id}/usage lists who has spent`
+          : undefined;
+    if (trouble === undefined) return;
+    throw invalidFields([{ field: "subject", message: `the budget '${shortened(rule.id)}' ${trouble}` }]);
   }
 
   const record = (rule: Rule) => budgetRecord(rule, ledger(), clock.wallTime());
@@ -170,20 +182,28 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
       id: "resetBudget",
       summary: "Begin a budget from nothing",
       description:
-        "Writes reset_at into the rule, or into the budget of the key, which makes a version of the configuration with the reason; its rollback counts what was spent before again. For all of a budget with per.",
+        "Writes reset_at into the rule, or into the budget of the key, which makes a version of the configuration with the reason; its rollback counts what was spent before again. With a subject, reset_subjects of a rule with per.",
       parameters: [budgetId, dryRun],
       body: { schema: BudgetReset, optional: true, example: { reason: "the bill was paid" } },
       changes: true,
       answers: [versioned(BudgetChanged, "Begun from nothing.")],
       async handle(call, read) {
         const { id } = call.parameters;
-        const { reason, version } = await read();
-        const { ofKey } = running(id);
-        const resetAt = { reset_at: new Date(clock.wallTime()).toISOString() };
+        const { reason, subject, version } = await read();
+        const rule = running(id);
+        const { ofKey } = rule;
+        if (subject !== undefined) requireSubject(rule, subject);
+        const now = new Date(clock.wallTime()).toISOString();
+        const resetAt = { reset_at: now };
         const why = reason === undefined ? "" : `: ${reason}`;
-        const change = { version, description: `budget ${shortened(id)} reset${why}` };
+        const whose = subject === undefined ? "" : ` for ${shortened(subject)}`;
+        const change = { version, description: `budget ${shortened(id)} reset${whose}${why}` };
         if (ofKey === undefined) {
-          const made = await budgets.change(call, id, change, (rule) => ({ ...rule, ...resetAt }));
+          const made = await budgets.change(call, id, change, ({ reset_subjects: _, ...written }) =>
+            subject === undefined
+              ? { ...written, ...resetAt }
+              : { ...written, reset_subjects: { ...resetsThatCount(rule, clock.wallTime()), [subject]: now } },
+          );
           return budgets.answerItem(call, made, "begins from nothing", {});
         }
         if (id !== `key:${ofKey}`) {
@@ -204,4 +224,11 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
       },
     }),
   ];
+}
+
+/** Earlier ones say nothing more: what was spent before them is forgotten, or belongs to a window that is over. */
+function resetsThatCount({ subjectResets, window, spans }: Rule, nowMs: number): Record<string, string> {
+  const fromMs = "unit" in window ? spans(nowMs).fromMs : nowMs - 2 * window.rollingMs;
+  const counting = [...subjectResets].filter(([, atMs]) => atMs > fromMs);
+  return Object.fromEntries(counting.map(([subject, atMs]) => [subject, new Date(atMs).toISOString()]));
 }

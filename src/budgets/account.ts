@@ -5,7 +5,7 @@ import { type Amounts, add, amountOf, isNothing, NOTHING, subtract } from "./amo
 import type { OverBudget, Threshold } from "./budgets.ts";
 import { type Rule, windowText } from "./rules.ts";
 import type { SpentRow } from "./spending-store.ts";
-import type { BudgetSpan } from "./windows.ts";
+import type { BudgetSpan, SpanAt } from "./windows.ts";
 
 /** What was spent in one span of the window. */
 interface SpentSpan {
@@ -26,6 +26,8 @@ export class Account implements Linked<Account> {
   /** False while the store could not tell what was spent before. */
   isLoaded = false;
   #rule: Rule;
+  #resetAtMs: number;
+  #spans: SpanAt;
   /** The oldest first. */
   #slots: SpentSpan[] = [];
   readonly #spent: Amounts = { ...NOTHING };
@@ -42,6 +44,16 @@ export class Account implements Linked<Account> {
   constructor(rule: Rule, subject: string) {
     this.#rule = rule;
     this.subject = subject;
+    this.#resetAtMs = this.#resetBy(rule);
+    this.#spans = this.#spansBy(rule);
+  }
+
+  #resetBy({ resetAtMs, subjectResets }: Rule): number {
+    return subjectResets.get(this.subject) ?? resetAtMs;
+  }
+
+  #spansBy({ resetAtMs, spans, spansFrom }: Rule): SpanAt {
+    return this.#resetAtMs === resetAtMs ? spans : spansFrom(this.#resetAtMs);
   }
 
   get rule(): Rule {
@@ -68,7 +80,7 @@ export class Account implements Linked<Account> {
   load(rows: readonly SpentRow[], nowMs: number): void {
     const unsaved = this.#slots.filter((slot) => !isNothing(slot.unsaved));
     this.#slots = rows
-      .filter(({ fromMs }) => fromMs >= this.#rule.resetAtMs)
+      .filter(({ fromMs }) => fromMs >= this.#resetAtMs)
       .map(({ fromMs, endsMs, cost, input, output, requests }) => {
         return newSlot(fromMs, endsMs, { cost, input, output, requests });
       });
@@ -88,10 +100,12 @@ export class Account implements Linked<Account> {
 
   /** Another version of its rule holds; what was spent has to be loaded again where the window is another one. */
   follow(rule: Rule): void {
-    const before = this.#rule;
+    const before = { window: this.#rule.window, resetAtMs: this.#resetAtMs };
     this.#rule = rule;
+    this.#resetAtMs = this.#resetBy(rule);
+    this.#spans = this.#spansBy(rule);
     this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
-    if (!Bun.deepEquals(before.window, rule.window) || before.resetAtMs !== rule.resetAtMs) this.isLoaded = false;
+    if (!Bun.deepEquals(before.window, rule.window) || before.resetAtMs !== this.#resetAtMs) this.isLoaded = false;
     else this.#tellFrom(Math.min(this.#told, this.#passed()));
   }
 
@@ -101,7 +115,7 @@ export class Account implements Linked<Account> {
     const isOver = ({ endsMs, unsaved }: SpentSpan) => endsMs <= nowMs && isNothing(unsaved);
     if (this.#slots.some(isOver)) this.#slots = this.#slots.filter((slot) => !isOver(slot));
     this.#sum(nowMs);
-    this.#span = this.#rule.spans(nowMs);
+    this.#span = this.#spans(nowMs);
     this.#slot = undefined;
     const ends = this.#slots.map(({ endsMs }) => endsMs).filter((endsMs) => endsMs > nowMs);
     this.#steadyUntilMs = Math.min(this.#span.untilMs, ...ends);
@@ -196,7 +210,7 @@ export class Account implements Linked<Account> {
   }
 
   #current(nowMs: number): SpentSpan {
-    const span = this.#span ?? this.#rule.spans(nowMs);
+    const span = this.#span ?? this.#spans(nowMs);
     this.#slot ??= this.#slots.find(({ fromMs }) => fromMs === span.fromMs);
     if (this.#slot === undefined) {
       this.#slot = newSlot(span.fromMs, span.endsMs, { ...NOTHING });
@@ -218,7 +232,7 @@ export class Account implements Linked<Account> {
   /** When so much and no more is spent, if nothing is added. */
   #freeAt(name: Rule["limits"][number]["name"], most: number, nowMs: number): number {
     let spent = amountOf(this.#spent, name);
-    let freeAtMs = this.#rule.spans(nowMs).untilMs;
+    let freeAtMs = this.#spans(nowMs).untilMs;
     for (const slot of this.#slots.toSorted((a, b) => a.endsMs - b.endsMs)) {
       if (slot.endsMs <= nowMs) continue;
       freeAtMs = slot.endsMs;

@@ -275,7 +275,7 @@ export function createLedger(parts: LedgerParts) {
     /** What its subjects have spent in the window that goes on, those with most first. Throws a StorageError. */
     subjects(rule: Rule): (Amounts & { subject: string })[] {
       const nowMs = wallTime();
-      if (save()) return store.bySubject(rule.id, windowText(rule.window), nowMs, MAX_SUBJECTS);
+      if (save()) return store.bySubject(rule, windowText(rule.window), nowMs, MAX_SUBJECTS);
       const own = [...uses].filter((account) => account.rule === rule);
       for (const account of own) bringUpToDate(account, nowMs);
       return own.map(({ subject, spent }) => ({ subject, ...spent })).slice(-MAX_SUBJECTS);

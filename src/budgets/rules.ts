@@ -45,7 +45,11 @@ export interface Rule {
   limits: readonly Limit[];
   window: BudgetWindow;
   spans: SpanAt;
+  /** The same for a subject that begins from nothing at this time. */
+  spansFrom(resetAtMs: number): SpanAt;
   resetAtMs: number;
+  /** Later, for single subjects. */
+  subjectResets: ReadonlyMap<string, number>;
   per: BudgetRule["per"];
   isStrict: boolean;
   /** Shares of the limit, from the least to the whole. */
@@ -176,6 +180,7 @@ function compileOwn(keyId: string, id: string, budget: OwnBudget, timeZone: stri
 
 function compileRule(rule: BudgetRule, timeZone: string, ofKey?: string): Rule {
   const { id, limit, match, window, per, strict, warn_at, when_exceeded, reset_at: resetAtMs = 0 } = rule;
+  const resets = Object.entries(rule.reset_subjects ?? {}).filter(([, atMs]) => atMs > resetAtMs);
   const isNamed = {
     key: matcherOf(match.key),
     user: matcherOf(match.user),
@@ -192,6 +197,8 @@ function compileRule(rule: BudgetRule, timeZone: string, ofKey?: string): Rule {
       return most === undefined ? [] : [{ name, most: writtenAmount(name, most) }];
     }),
     spans: spansOf(window, timeZone, resetAtMs),
+    subjectResets: new Map(resets),
+    spansFrom: (fromMs) => spansOf(window, timeZone, fromMs),
     isStrict: strict,
     thresholds: [...new Set([...warn_at, 1])].sort((a, b) => a - b),
     whenExceeded: when_exceeded,

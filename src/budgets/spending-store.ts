@@ -4,6 +4,7 @@
 import { ResilientDatabase, statement } from "../lib/resilient-database.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Amounts } from "./amounts.ts";
+import type { Rule } from "./rules.ts";
 
 /** What one subject of a rule has spent in one span of its window. Times in milliseconds since 1970. */
 export interface SpentRow extends Amounts {
@@ -75,14 +76,20 @@ export function createSpendingStore(path: string, log: Pick<Logger, "warn">) {
         ).all({ rule, window, timeMs, most }),
       ),
     /** What counts at this time, by subject: those who have spent most first. */
-    bySubject: (rule: string, window: string, timeMs: number, most: number): (Amounts & { subject: string })[] =>
+    bySubject: (
+      { id: rule, resetAtMs, subjectResets }: Pick<Rule, "id" | "resetAtMs" | "subjectResets">,
+      window: string,
+      timeMs: number,
+      most: number,
+    ): (Amounts & { subject: string })[] =>
       file.run((database) =>
         statement<Amounts & { subject: string }>(
           database,
           `SELECT subject, sum(cost) AS cost, sum(input) AS input, sum(output) AS output, sum(requests) AS requests
            FROM spent WHERE rule = $rule AND window = $window AND endsMs > $timeMs
+             AND fromMs >= coalesce((SELECT value FROM json_each($resets) WHERE key = subject), $resetAtMs)
            GROUP BY subject ORDER BY cost DESC, input + output DESC, requests DESC LIMIT $most`,
-        ).all({ rule, window, timeMs, most }),
+        ).all({ rule, window, timeMs, most, resetAtMs, resets: JSON.stringify(Object.fromEntries(subjectResets)) }),
       ),
     /** Forgets some of what is long over. True: there is more. */
     forgetStep: (timeMs: number): boolean =>

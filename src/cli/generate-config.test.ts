@@ -45,6 +45,7 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "acp.mcp.servers",
   "acp.mcp.servers.<name>.env",
   "telemetry.otlp.headers",
+  "budgets.rules.[].reset_subjects",
 ]);
 
 /** Paths in the notation of allPaths. */

@@ -407,6 +407,34 @@ describe("the admin API", () => {
     expect(after.body).toMatchObject({ reset_at: null, limits: [{ spent: 70 }] });
   });
 
+  test("one subject of a rule with per begins from nothing, and the others do not", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await start([{ id: "each", limit: { cost: 50 }, window: "month", per: "key" }]);
+    for (const key of ["a", "a", "b", "b"]) await statusOf(gateway, {}, key);
+    expect([await statusOf(gateway), await statusOf(gateway, {}, "b")]).toEqual([429, 429]);
+    const reset = (body: object) => admin(gateway).send("POST", "/admin/budgets/each/reset", { body });
+    for (const subject of ["nobody", "A"]) {
+      expect(await reset({ subject })).toMatchObject({ status: 400, body: { error: { param: "subject" } } });
+    }
+    const done = await reset({ subject: "a", reason: "a mistake" });
+    expect(done).toMatchObject({
+      status: 200,
+      body: { budget: { reset_at: null, reset_subjects: { a: expect.any(String) } } },
+    });
+    expect([await statusOf(gateway), await statusOf(gateway, {}, "b")]).toEqual([200, 429]);
+    const { body } = await admin(gateway).send("GET", "/admin/budgets/each/usage");
+    expect(body.subjects).toMatchObject([
+      { subject: "b", cost: 70 },
+      { subject: "a", cost: 35 },
+    ]);
+    const { body: history } = await admin(gateway).send("GET", "/admin/config/history");
+    expect(JSON.stringify(history)).toContain("budget each reset for a: a mistake");
+    await admin(gateway).send("POST", "/admin/config/rollback/1");
+    expect(await statusOf(gateway)).toBe(429);
+    await reset({});
+    expect([await statusOf(gateway), await statusOf(gateway, {}, "b")]).toEqual([200, 200]);
+  });
+
   test("a key is made with a budget, which is shown beside the rules and reset by its name", async () => {
     backend.answer = chat("x", usage(5, 3));
     const gateway = await start([]);

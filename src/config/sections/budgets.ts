@@ -76,6 +76,9 @@ const BEHAVIOUR = {
   reset_at: timestamp().optional().describe("What was spent before does not count (POST /admin/budgets/{id}/reset)."),
 };
 
+/** As many subjects of a rule are reset in one window. */
+const MOST_RESETS = 1_000;
+
 /** The budget of one key, and of one organization. */
 export const ownBudget = () => z.strictObject({ ...AMOUNTS, ...BEHAVIOUR }).refine(hasAmount, NO_AMOUNT);
 
@@ -111,6 +114,11 @@ const ruleSchema = z.strictObject({
     .enum(["key", "user", "organization", "model"])
     .optional()
     .describe("Every one of these has a budget of its own. Left out: they share one."),
+  reset_subjects: z
+    .record(text().max(256), timestamp())
+    .refine((resets) => Object.keys(resets).length <= MOST_RESETS, `name at most ${MOST_RESETS}`)
+    .optional()
+    .describe("Names of `per`, with the time before which what they spent does not count."),
   ...BEHAVIOUR,
 });
 

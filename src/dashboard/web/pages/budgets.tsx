@@ -129,10 +129,11 @@ function Reset({ id, key }: BudgetRecord) {
   );
 }
 
-function resetting(id: string): Action {
+/** @param subject - of a budget with per; left out: of all */
+function resetting(id: string, subject?: string): Action {
   const reason = signal("");
   return {
-    title: `Reset ${id}`,
+    title: subject === undefined ? `Reset ${id}` : `Reset ${id} for ${subject}`,
     text: "What was spent until now does not count any more. A rollback of the configuration takes it back.",
     verb: "Begin from nothing",
     fields: () => (
@@ -141,13 +142,17 @@ function resetting(id: string): Action {
     asked: () => ({
       method: "POST",
       path: `${PATH}/${encodeURIComponent(id)}/reset`,
-      body: reason.value.trim() === "" ? {} : { reason: reason.value.trim() },
+      body: {
+        ...(subject !== undefined && { subject }),
+        ...(reason.value.trim() !== "" && { reason: reason.value.trim() }),
+      },
     }),
   };
 }
 
 /** Who has spent a budget in the window that goes on. */
 function Spenders({ id }: { id: string }) {
+  const { actions } = useApp();
   const usage = useResource<BudgetUsage>(() => `${PATH}/${encodeURIComponent(id)}/usage`, { everyMs: 15_000 });
   const { value } = usage.data;
   return (
@@ -165,6 +170,16 @@ function Spenders({ id }: { id: string }) {
           { title: "Requests", isNumber: true, cell: ({ requests }) => grouped(requests) },
           { title: "Tokens in", isNumber: true, cell: ({ input_tokens }) => grouped(input_tokens) },
           { title: "Tokens out", isNumber: true, cell: ({ output_tokens }) => grouped(output_tokens) },
+          {
+            title: "Reset",
+            cell: ({ subject }) =>
+              subject !== null &&
+              !isOfOrganization(id) && (
+                <Button kind="small" label={`Reset ${subject}`} onClick={() => actions.act(resetting(id, subject))}>
+                  Reset
+                </Button>
+              ),
+          },
         ]}
       />
     </Card>
