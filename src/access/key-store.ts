@@ -24,6 +24,8 @@ export interface KeyStore extends StoredKeys {
   list(asked: { search?: string; after?: string; limit: number }): { keys: StoredKey[]; total: number };
   /** Those with a budget or a limit of tokens of their own, in the order of their ids. */
   listWithLimits(limit: number): { keys: StoredKey[]; total: number };
+  /** How many keys name each organization. */
+  membersByOrganization(): Map<string, number>;
   /** Whether a secret belongs to a key here, or did: a revoked one is never accepted again. */
   knows(secret: string): "in use" | "revoked" | undefined;
   /** These throw what SQLite throws. */
@@ -86,6 +88,7 @@ function closedStore(problem: string): KeyStore {
     problem,
     list: () => ({ keys: [], total: 0 }),
     listWithLimits: () => ({ keys: [], total: 0 }),
+    membersByOrganization: () => new Map(),
     knows: () => undefined,
     ...{ add: refuse, change: refuse, remove: refuse },
     close() {},
@@ -141,6 +144,11 @@ function openStore(sqlite: Database, { now, wallTime }: Clock, staleMs: number):
     list: ({ search = "", after = "", limit }) =>
       listStoredKeys(sqlite, search === "" ? ANY : FOUND, [search, after, limit]),
     listWithLimits: (limit) => listStoredKeys(sqlite, WITH_LIMITS, ["", "", limit]),
+    membersByOrganization() {
+      const sql = "SELECT organization_id AS id, count(*) AS keys FROM keys GROUP BY organization_id";
+      const rows = sqlite.query<{ id: string | null; keys: number }, []>(sql).all();
+      return new Map(rows.map(({ id, keys }) => [id ?? "", keys]));
+    },
     knows(secret) {
       const sql = "SELECT key FROM secrets WHERE digest = ?";
       const row = sqlite.query<{ key: string | null }, [Buffer]>(sql).get(digest(secret));

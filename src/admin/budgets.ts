@@ -82,7 +82,8 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
       if (position !== -1) return position;
       return ledger().rule(id) === undefined ? -1 : list.length;
     },
-    elsewhere: "is carried by a key or an organization: change it with PUT /admin/keys/{id}, or in organizations.",
+    elsewhere:
+      "is carried by a key or an organization: change it with PUT /admin/keys/{id}, or PUT /admin/organizations/{id}.",
     shown: ({ after, list, position }) => record(ruleOf(String(list[position]?.id), after)),
     shownGone: (id) => record(running(id)),
   });

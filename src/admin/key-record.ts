@@ -1,49 +1,67 @@
 // An API key as the admin API shows it: what it allows and until when, without its secret.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
-import type { KeyRights } from "../access/key-rights.ts";
+import { callerOf, type KeyRights } from "../access/key-rights.ts";
 import type { StoredKey } from "../access/stored-keys.ts";
+import type { Ledger } from "../budgets/ledger.ts";
 import { windowText } from "../budgets/rules.ts";
 import { MASK, maskSecrets } from "../config/change/mask.ts";
 import type { OwnBudget } from "../config/sections/budgets.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Mapping } from "../config/values/values.ts";
 import type { KeyRecord } from "./key-schemas.ts";
+import { tightestBudget } from "./tightest-budget.ts";
+
+/** Keys whose budgets are looked up for one answer. */
+const MOST_STANDINGS = 1_000;
+
+interface RecordParts {
+  nowMs: number;
+  ledger: Ledger;
+}
 
 /** All keys; the first of them are `written` in the configuration itself, the others come from api_keys_file. */
 export function keyRecords(
   settings: Settings,
   written: readonly unknown[],
   identify: KeyIdentity,
-  nowMs: number,
+  parts: RecordParts,
 ): KeyRecord[] {
   return settings.api_keys.keys.map((key, index) => {
     const entry = maskSecrets(written[index], ["api_keys", "keys", index]) as Mapping | undefined;
+    const id = identify(key);
     return {
-      id: identify(key),
+      id,
       has_own_id: key.id !== undefined,
       key: (entry?.key as string | undefined) ?? MASK,
-      ...rightsView(key, nowMs),
-      previous_until: momentOf(key.previous?.expires_at, nowMs),
+      ...rightsView(key, id, parts, index),
+      previous_until: momentOf(key.previous?.expires_at, parts.nowMs),
       source: entry === undefined ? "api_keys_file" : "configuration",
       version: null,
     };
   });
 }
 
-export function storedKeyRecord({ id, rights, version, previousUntilMs }: StoredKey, nowMs: number): KeyRecord {
+/** @param index - its place in the answer */
+export function storedKeyRecord(
+  { id, rights, version, previousUntilMs }: StoredKey,
+  parts: RecordParts,
+  index = 0,
+): KeyRecord {
   return {
     id,
     has_own_id: true,
     key: MASK,
-    ...rightsView(rights, nowMs),
-    previous_until: momentOf(previousUntilMs, nowMs),
+    ...rightsView(rights, id, parts, index),
+    previous_until: momentOf(previousUntilMs, parts.nowMs),
     source: "key_store",
     version,
   };
 }
 
-function rightsView(key: KeyRights, nowMs: number) {
+function rightsView(key: KeyRights, id: string, { nowMs, ledger }: RecordParts, index: number) {
+  const caller = callerOf(key, id);
+  const isCounted = ledger.isOn || caller.carriesBudget === true;
   return {
     user_id: key.user_id ?? null,
     organization_id: key.organization_id ?? null,
@@ -52,13 +70,14 @@ function rightsView(key: KeyRights, nowMs: number) {
     rate_limit: key.rate_limit ?? null,
     budget: key.budget === undefined ? null : budgetView(key.budget),
     token_limit: key.token_limit ?? null,
+    tightest_budget: index < MOST_STANDINGS && isCounted ? tightestBudget(ledger, caller) : null,
     enabled: key.enabled,
     expires_at: momentOf(key.expires_at),
     is_expired: key.expires_at !== undefined && key.expires_at <= nowMs,
   };
 }
 
-function budgetView({ window, reset_at, ...budget }: OwnBudget) {
+export function budgetView({ window, reset_at, ...budget }: OwnBudget) {
   return { ...budget, window: windowText(window), reset_at: momentOf(reset_at) };
 }
 

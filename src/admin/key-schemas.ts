@@ -1,5 +1,6 @@
 // Requests and answers of the admin API for API keys, as JSON Schema.
 
+import { AMOUNT_NAMES } from "../budgets/amounts.ts";
 import { SCOPES } from "../config/sections/api-keys.ts";
 import { DURATION_PATTERN } from "../lib/duration.ts";
 import { changed, entryDryRun, madeFor, version } from "../openapi/change-schemas.ts";
@@ -11,9 +12,11 @@ import {
   flag,
   list,
   namedShape,
+  number,
   oneOfTexts,
   orNull,
   schemasOf,
+  shape,
   strictRequest,
   text,
   texts,
@@ -21,6 +24,15 @@ import {
   type ValueOf,
 } from "../openapi/json-schema.ts";
 import { entryPatch, entrySchema } from "../openapi/section-schemas.ts";
+
+const TightestBudget = shape({
+  budget: text,
+  amount: oneOfTexts(...AMOUNT_NAMES),
+  limit: described(number, "Costs in the currency."),
+  remaining: number,
+  share: described(number, "Of the limit, spent."),
+});
+export type TightestBudget = ValueOf<typeof TightestBudget>;
 
 export const KeyRecord = namedShape("KeyRecord", {
   id: text,
@@ -33,6 +45,10 @@ export const KeyRecord = namedShape("KeyRecord", {
   rate_limit: orNull(count),
   budget: described(orNull(anything), "As it is written; GET /admin/budgets/key:ID shows what is spent of it."),
   token_limit: orNull(count),
+  tightest_budget: described(
+    orNull(TightestBudget),
+    "Of all budgets that may count it, the one that is spent most; null where there is none, and beyond the first 1,000 keys.",
+  ),
   enabled: flag,
   expires_at: orNull(time),
   is_expired: flag,

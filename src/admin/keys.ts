@@ -19,7 +19,7 @@ import { badParameter, queryOf, readNumber } from "./query.ts";
 import { invalidFields, shortened } from "./refusals.ts";
 import { createStoredKeyChanges } from "./stored-keys.ts";
 
-type KeyParts = Pick<AdminParts, "store" | "keyStore" | "identify" | "clock" | "log" | "happenings">;
+type KeyParts = Pick<AdminParts, "store" | "keyStore" | "identify" | "clock" | "ledger" | "log" | "happenings">;
 
 const LONGEST_OVERLAP_MS = 366 * 24 * 60 * 60 * 1000;
 const MOST_LISTED = 10_000;
@@ -94,7 +94,8 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
         const { id } = call.parameters;
         const stored = keyStore.find(id);
         if (stored !== undefined) {
-          return answer(call, storedKeyRecord(stored, parts.clock.wallTime()), { version: stored.version });
+          const shown = storedKeyRecord(stored, { nowMs: parts.clock.wallTime(), ledger: parts.ledger() });
+          return answer(call, shown, { version: stored.version });
         }
         const record = records(parts).find((key) => key.id === id);
         if (record === undefined) throw inConfiguration.unknown(id);
@@ -217,8 +218,8 @@ function page(parts: KeyParts, query: URLSearchParams): KeyList {
   const shown = written.slice(start, start + limit);
   const room = limit - shown.length;
   const stored = parts.keyStore.list({ search, after, limit: room + 1 });
-  const nowMs = parts.clock.wallTime();
-  const rows = stored.keys.slice(0, room).map((key) => storedKeyRecord(key, nowMs));
+  const of = { nowMs: parts.clock.wallTime(), ledger: parts.ledger() };
+  const rows = stored.keys.slice(0, room).map((key, index) => storedKeyRecord(key, of, shown.length + index));
   const hasMoreWritten = start + shown.length < written.length;
   const hasMore = hasMoreWritten || stored.keys.length > room;
   const next = hasMoreWritten ? `c:${start + shown.length}` : `s:${rows.at(-1)?.id ?? after}`;
@@ -227,11 +228,11 @@ function page(parts: KeyParts, query: URLSearchParams): KeyList {
 
 /** Of the configuration that runs, or of another one with its written keys. */
 function records(
-  { store, identify, clock }: KeyParts,
+  { store, identify, clock, ledger }: KeyParts,
   settings = store.current.settings,
   written: readonly unknown[] = store.current.document.api_keys?.keys ?? [],
 ): KeyRecord[] {
-  return keyRecords(settings, written, identify, clock.wallTime());
+  return keyRecords(settings, written, identify, { nowMs: clock.wallTime(), ledger: ledger() });
 }
 
 /** A secret that the gateway has made is shown in the answer to the change, and never again. */

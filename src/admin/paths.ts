@@ -45,6 +45,8 @@ export const ADMIN_PATHS = [
   "/admin/kv-index",
   "/admin/metrics/history",
   "/admin/metrics/series",
+  "/admin/organizations",
+  "/admin/organizations/{id...}",
   "/admin/requests",
   "/admin/requests/groups",
   "/admin/requests/{request_id...}",

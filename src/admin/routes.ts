@@ -18,6 +18,7 @@ import { healthRoutes } from "./health.ts";
 import { keyRoutes } from "./keys.ts";
 import { kvIndexRoutes } from "./kv-index.ts";
 import { metricsHistoryRoutes } from "./metrics-history.ts";
+import { organizationRoutes } from "./organizations.ts";
 import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
 import { requestRoutes } from "./requests.ts";
@@ -40,6 +41,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...backendRoutes(parts),
     ...keyRoutes(parts),
     ...budgetRoutes(parts),
+    ...organizationRoutes(parts),
     ...healthRoutes(parts),
     ...statsRoutes(parts),
     ...usageRoutes(parts),

@@ -23,7 +23,7 @@ import { isDryRun, queryOf } from "./query.ts";
 import { invalidFields, shortened } from "./refusals.ts";
 import { baseVersionOf } from "./request.ts";
 
-type StoredKeyParts = Pick<AdminParts, "store" | "keyStore" | "identify" | "clock" | "log" | "happenings">;
+type StoredKeyParts = Pick<AdminParts, "store" | "keyStore" | "identify" | "clock" | "ledger" | "log" | "happenings">;
 
 interface StoredKeyChange {
   id: string;
@@ -72,10 +72,12 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
     throw invalidFields([{ field: "key", message }]);
   }
 
+  const shown = (key: StoredKey) => storedKeyRecord(key, { nowMs: clock.wallTime(), ledger: parts.ledger() });
+
   function record(id: string, entry: Mapping, before: StoredKey | undefined) {
     const rights = keyRightsSchema().parse(entry);
     const next = { id, entry, rights, version: (before?.version ?? 0) + 1, previousUntilMs: before?.previousUntilMs };
-    return storedKeyRecord(next, clock.wallTime());
+    return shown(next);
   }
 
   /** Checks a change, makes it unless it is a dry run, and says what is different. */
@@ -101,7 +103,7 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
       happenings.accessChanged();
     }
     const now = dryRun ? undefined : keyStore.find(id);
-    const key = now === undefined ? entry && record(id, entry, before) : storedKeyRecord(now, clock.wallTime());
+    const key = now === undefined ? entry && record(id, entry, before) : shown(now);
     const [fields = {}] = Object.values(changesBySection(changes));
     const body = {
       success: true as const,
@@ -117,8 +119,8 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
   function changed(call: Call, change: StoredKeyChange & { entry: Mapping }, madeSecret?: string, status = 200) {
     const { body, key, dryRun } = make(call, change);
     const secret = madeSecret !== undefined && !dryRun ? { secret: madeSecret } : {};
-    const shown = { ...body, key: key as NonNullable<typeof key>, ...secret };
-    return answer(call, shown, { status: dryRun ? 200 : status, version: body.version });
+    const told = { ...body, key: key as NonNullable<typeof key>, ...secret };
+    return answer(call, told, { status: dryRun ? 200 : status, version: body.version });
   }
 
   function changeFields(call: Call, before: StoredKey, { fields, version, what }: FieldsChange & { what: string }) {
@@ -181,10 +183,10 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
 
     remove(call: Call, before: StoredKey) {
       const { id } = before;
-      const shown = storedKeyRecord(before, clock.wallTime());
+      const removed = shown(before);
       const write = (keys: KeyStore) => keys.remove(id);
       const { body } = make(call, { id, before, entry: undefined, what: "was removed", write });
-      return answer(call, { ...body, removed_key: shown }, { version: body.version });
+      return answer(call, { ...body, removed_key: removed }, { version: body.version });
     },
   };
 }

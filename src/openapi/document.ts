@@ -19,6 +19,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Backends: "The backends, one by one.",
   Keys: "The API keys, one by one.",
   Budgets: "What may be spent, and what is.",
+  Organizations: "What keys and tokens of one organization have together.",
   Observation: "Health, statistics, metrics, errors and explanations.",
 };
 

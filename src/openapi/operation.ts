@@ -14,6 +14,7 @@ export type Tag =
   | "Backends"
   | "Keys"
   | "Budgets"
+  | "Organizations"
   | "Observation";
 
 /** One endpoint, all of it: what it is asked for by, who may, what it takes and answers, and what does that. */

@@ -570,6 +570,35 @@ describe("organizations", () => {
     expect(body).toMatchObject({ requests: [{ key_id: "a" }] });
   });
 
+  test("are added, shown with what is spent of them, changed and removed by the admin API", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await start([], { api_keys: { keys } });
+    const admin = new AdminClient(gateway);
+    const body = { id: "sales", name: "Sales", budget: { cost: 100, window: "month" } };
+    const made = await admin.send("POST", "/admin/organizations", { body });
+    expect(made).toMatchObject({ status: 201, body: { organization: { id: "sales", keys: 2, enabled: true } } });
+    expect([await statusOf(gateway), await statusOf(gateway, {}, "b")]).toEqual([200, 200]);
+    const list = await admin.send("GET", "/admin/organizations");
+    expect(list.body).toMatchObject({
+      currency: "USD",
+      total: 1,
+      organizations: [{ keys: 2, budgets: [{ id: "organization:sales", limits: [{ spent: 70, remaining: 30 }] }] }],
+    });
+    const rows = (await admin.send("GET", "/admin/keys")).body.keys as { id: string; tightest_budget: unknown }[];
+    expect(rows.map(({ tightest_budget }) => tightest_budget)).toEqual([
+      { budget: "organization:sales", amount: "cost", limit: 100, remaining: 30, share: 0.7 },
+      { budget: "organization:sales", amount: "cost", limit: 100, remaining: 30, share: 0.7 },
+      null,
+    ]);
+    await admin.send("PUT", "/admin/organizations/sales", { body: { enabled: false, token_limit: 7 } });
+    expect(await statusOf(gateway)).toBe(403);
+    const one = await admin.send("GET", "/admin/organizations/sales");
+    expect(one.body).toMatchObject({ enabled: false, budgets: [{}, { id: "organization:sales:tokens" }] });
+    const gone = await admin.send("DELETE", "/admin/organizations/sales");
+    expect(gone).toMatchObject({ status: 200, body: { removed_organization: { id: "sales" } } });
+    expect(await statusOf(gateway)).toBe(200);
+  });
+
   test("none is there twice", async () => {
     const gateway = await startWith({});
     const list = [{ id: "sales" }, { id: "sales" }];

@@ -802,6 +802,23 @@ describe("keys", () => {
   });
 });
 
+describe("organizations", () => {
+  test("the life of an organization", async () => {
+    const parameters = { id: "sales" };
+    const body = { id: "sales", name: "Sales", budget: { cost: 5, window: "month" }, token_limit: 100 };
+    await call("POST", "/admin/organizations", { body, query: "?dry_run=true" });
+    await call("POST", "/admin/organizations", { body, status: 201 });
+    await call("POST", "/admin/organizations", { body, status: 409 });
+    await call("POST", "/admin/organizations", { body: { id: 1 }, invalidBody: true, status: 400 });
+    await call("GET", "/admin/organizations");
+    await call("GET", "/admin/organizations/{id}", { parameters });
+    await call("PUT", "/admin/organizations/{id}", { parameters, body: { rate_limit: 7, models: ["m"] } });
+    await call("DELETE", "/admin/organizations/{id}", { parameters });
+    await call("DELETE", "/admin/organizations/{id}", { parameters, status: 404 });
+    await call("GET", "/admin/organizations/{id}", { parameters, status: 404 });
+  });
+});
+
 describe("budgets", () => {
   test("the life of a budget", async () => {
     const parameters = { id: "small" };

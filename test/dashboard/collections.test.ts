@@ -210,6 +210,33 @@ describe("a budget", () => {
   });
 });
 
+describe("an organization", () => {
+  test("is added by a form, shows its keys and what they have spent, and is removed", async () => {
+    const key = { id: "member", key: "secret-of-the-member", organization_id: "sales" };
+    expect((await send("POST", "/admin/keys", key)).status).toBe(201);
+    await goTo("organizations", "Organizations");
+    await page.getByRole("link", { name: "Add an organization" }).click();
+    await field("ID").fill("sales");
+    await page.getByText("Budget", { exact: true }).click();
+    await field("Requests").fill("4");
+    await field("Window").fill("day");
+    await accepted();
+    await button("Add the organization").click();
+    await page.getByRole("row", { name: /^sales enabled 1 .*0 of 4 requests/ }).waitFor();
+    const messages = [{ role: "user", content: "a question of a member" }];
+    expect((await busy.gateway.chat({ model: "qwen3-32b", messages }, bearer(key.key))).status).toBe(200);
+    await page.reload();
+    await page.getByRole("row", { name: /^sales.*1 of 4 requests, 25 %/ }).waitFor();
+    await goTo("keys", "Keys");
+    await page.getByRole("row", { name: /^member.*3 of 4 requests, organization:sales/ }).waitFor();
+    await goTo("organizations", "Organizations");
+    await button("Remove sales").click();
+    await dialog().getByRole("button", { name: "Remove the organization" }).click();
+    await page.getByText("There is no organization:").waitFor();
+    expect((await send("DELETE", "/admin/keys/member")).status).toBe(200);
+  });
+});
+
 describe("a key", () => {
   const keyOf = async (id: string) =>
     (await told<{ keys: Record<string, unknown>[] }>("/admin/keys")).keys.find((key) => key.id === id);

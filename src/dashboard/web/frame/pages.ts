@@ -9,6 +9,7 @@ import { FallbackPage } from "../pages/fallback.tsx";
 import { KeysPage } from "../pages/keys.tsx";
 import { LimitsPage } from "../pages/limits.tsx";
 import { ModelsPage } from "../pages/models.tsx";
+import { OrganizationsPage } from "../pages/organizations.tsx";
 import { OverviewPage } from "../pages/overview.tsx";
 import { PlaygroundPage } from "../pages/playground.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
@@ -34,6 +35,7 @@ const ENTRIES = {
   models: { label: "Models", page: ModelsPage, hasRange: true },
   fallback: { label: "Fallback chains", page: FallbackPage },
   keys: { label: "Keys", page: KeysPage },
+  organizations: { label: "Organizations", page: OrganizationsPage },
   budgets: { label: "Budgets", page: BudgetsPage },
   prompts: { label: "Prompts", page: PromptsPage },
   usage: { label: "Usage", page: UsagePage, hasRange: true },

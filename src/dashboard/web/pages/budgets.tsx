@@ -103,7 +103,7 @@ const amountText = ({ amount }: AmountState, value: number): string =>
 
 const unitOf = ({ amount }: AmountState): string => amount.replace("_", " ");
 
-function Spent(state: AmountState) {
+export function Spent(state: AmountState) {
   const { spent, limit, share } = state;
   return (
     <div key={state.amount}>

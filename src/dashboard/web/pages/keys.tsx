@@ -8,10 +8,11 @@ import { setting } from "../app/hooks.ts";
 import { type Collection, readSection, requestsAt } from "../collections/collection.ts";
 import { CollectionPage } from "../collections/collection-page.tsx";
 import { ShownSecret, secretIn } from "../collections/shown-secret.tsx";
-import { dateTime, grouped } from "../format.ts";
+import { dateTime, grouped, money } from "../format.ts";
 import { Button } from "../parts/button.tsx";
+import { Bar } from "../parts/card.tsx";
 import { Field } from "../parts/field.tsx";
-import { RequestsOf } from "../parts/link.tsx";
+import { Link, RequestsOf } from "../parts/link.tsx";
 import { Marked } from "../parts/marks.tsx";
 import type { EntryValues, FieldSchema } from "../schema-form.ts";
 
@@ -56,6 +57,7 @@ const KEYS: Collection<KeyRow> = {
         cell: ({ rate_limit }) => (rate_limit === null ? "–" : grouped(rate_limit)),
       },
       { title: "Lives in", value: ({ source }) => PLACES[source], cell: ({ source }) => PLACES[source] },
+      { title: "Left", value: ({ tightest_budget: of }) => of?.share, cell: Left },
       { title: "Secret", cell: (row) => <SecretCell {...row} /> },
     ],
   },
@@ -87,6 +89,17 @@ function entrySchema(section: FieldSchema, isNew: boolean): FieldSchema {
   const description = "Left empty, the gateway makes one and shows it once. ${VARIABLE} expands.";
   const secret = isNew ? { key: { ...key, description } } : {};
   return { ...schema, required: [], properties: { ...others, ...secret } };
+}
+
+/** Of its tightest budget. */
+function Left({ tightest_budget: of }: KeyRow) {
+  if (of === null) return <>–</>;
+  const [left, limit] = [of.remaining, of.limit].map((value) => (of.amount === "cost" ? money(value) : grouped(value)));
+  return (
+    <Link to="budgets" query={{ of: of.budget }}>
+      <Bar share={of.share} text={`${left} of ${limit} ${of.amount.replace("_", " ")}, ${of.budget}`} />
+    </Link>
+  );
 }
 
 export function KeysPage() {

@@ -10,6 +10,7 @@ const ICONS = {
   requests: "M2 4h12M2 8h8M2 12h10",
   errors: "M8 2l6.5 11.5h-13zM8 6.5v3M8 11.5v.01",
   usage: "M8 2a6 6 0 1 0 6 6H8z",
+  organizations: "M2 14V5l5-3v12M7 6h7v8M4.5 7h.01M4.5 10h.01M10 9h1M10 11.5h1",
   budgets: "M2 4h12v9H2zM2 7h12M10.5 10h1",
   configuration: "M2 5h6M12 5h2M2 11h2M8 11h6M10 3v4M6 9v4",
   limits: "M2 12a6 6 0 0 1 12 0M8 12l3-4",
