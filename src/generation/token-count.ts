@@ -1,37 +1,79 @@
 // Tokens of what nobody has counted yet: of a request before it is sent, and of a stream that broke off.
 
 import type { JsonObject } from "../lib/json.ts";
+import {
+  bytesOfBase64,
+  DOCUMENT_TOKENS,
+  FEWEST_BYTES_PER_TOKEN,
+  IMAGE_TOKENS,
+  SOUND_TOKENS,
+  USUAL_BYTES_PER_TOKEN,
+} from "./token-facts.ts";
 
-/** Most texts have more bytes per token; those of Chinese and Japanese have about these. */
-const FEWEST_BYTES_PER_TOKEN = 3;
-const USUAL_BYTES_PER_TOKEN = 4;
-/** A picture, a sound or a document in base64, however large. */
-const DATA_TOKENS = 3_000;
 const LONGEST_NAME = 4_096;
+/** Characters of base64 in which the kind of a file shows. */
+const HEAD_LENGTH = 32;
 /** Texts of this length that look like base64 are data. */
 const SHORTEST_DATA = 1_024;
+const SOUND = "input_audio";
 /** Where data stands. A prompt that only looks like it is text: it could be as long as its sender likes. */
-const DATA_MEMBERS: ReadonlySet<string> = new Set(["url", "image_url", "data", "file_data", "image", "b64_json"]);
+const DATA_MEMBERS: ReadonlySet<string> = new Set([
+  "url",
+  "image_url",
+  "data",
+  "file_data",
+  "image",
+  "b64_json",
+  SOUND,
+]);
 const MAX_DEPTH = 64;
 
 /** About the most tokens that a model may count in a request; more than it will for most of them. */
-export function mostTokensOfBody(body: JsonObject): number {
-  return mostTokens(body, 0);
+export function mostTokensOfBody(body: JsonObject, isPicture: IsPicture): number {
+  return tokensOf(body, { isPicture, documentBytes: DOCUMENT_TOKENS.fewestBytes }, 0);
+}
+
+/** The same with documents as they usually are: of a request that nobody has counted. */
+export function usualTokensOfBody(body: JsonObject, isPicture: IsPicture): number {
+  return tokensOf(body, { isPicture, documentBytes: DOCUMENT_TOKENS.usualBytes }, 0);
+}
+
+/** Whether the first bytes of what is in base64 prove that it is a picture. */
+type IsPicture = (base64: string) => boolean;
+
+interface Counting {
+  isPicture: IsPicture;
+  /** Bytes of a document for each token. */
+  documentBytes: number;
 }
 
 /** @param name - of the member that has the value; its items have it too */
-function mostTokens(value: unknown, depth: number, name = ""): number {
-  if (typeof value === "string") return mostTokensOfText(value, name);
+function tokensOf(value: unknown, counting: Counting, depth: number, name = ""): number {
+  if (typeof value === "string") return tokensOfText(value, counting, name);
   if (typeof value !== "object" || value === null || depth > MAX_DEPTH) return 1;
   let tokens = 1;
-  if (Array.isArray(value)) for (const item of value) tokens += mostTokens(item, depth + 1, name);
-  else for (const member in value) tokens += 1 + mostTokens((value as JsonObject)[member], depth + 1, member);
+  if (Array.isArray(value)) for (const item of value) tokens += tokensOf(item, counting, depth + 1, name);
+  else {
+    for (const member in value) {
+      // Its members are the sound, and short words.
+      const called = name === SOUND ? name : member;
+      tokens += 1 + tokensOf((value as JsonObject)[member], counting, depth + 1, called);
+    }
+  }
   return tokens;
 }
 
-function mostTokensOfText(text: string, name: string): number {
-  if (text.length >= SHORTEST_DATA && DATA_MEMBERS.has(name) && isData(text)) return DATA_TOKENS;
+function tokensOfText(text: string, counting: Counting, name: string): number {
+  if (text.length >= SHORTEST_DATA && DATA_MEMBERS.has(name) && isData(text)) return tokensOfData(text, counting, name);
   return Math.ceil(Buffer.byteLength(text) / FEWEST_BYTES_PER_TOKEN);
+}
+
+/** By what it is: a picture of any size, a sound by its length; else a document. */
+function tokensOfData(text: string, counting: Counting, name: string): number {
+  const start = text.startsWith("data:") ? text.indexOf(",") + 1 : 0;
+  if (name !== SOUND && counting.isPicture(text.slice(start, start + HEAD_LENGTH))) return IMAGE_TOKENS.most;
+  const bytesPerToken = name === SOUND ? SOUND_TOKENS.fewestBytes : counting.documentBytes;
+  return Math.max(DOCUMENT_TOKENS.least, Math.ceil(bytesOfBase64(text.length - start) / bytesPerToken));
 }
 
 function isData(text: string): boolean {

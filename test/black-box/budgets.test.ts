@@ -300,6 +300,21 @@ describe("a strict budget", () => {
     expect(await statusOf(gateway, asked(20))).toBe(200);
   });
 
+  test("counts a document by its bytes, up to the context window of the model", async () => {
+    const file_data = `data:application/pdf;base64,${Buffer.from(`%PDF-1.7${" ".repeat(40_000)}`).toString("base64")}`;
+    const content = [{ type: "file", file: { filename: "a.pdf", file_data } }];
+    const document = { max_tokens: 1, messages: [{ role: "user", content }] };
+    const refusedIn = async (more: object) => {
+      const one = { name: "one", url: backend.url, models: ["m"], model_configs: [priced("m", more)] };
+      const gateway = await start([{ id: "s", limit: { input_tokens: 20_000 }, window: "month", strict: true }], {
+        backends: [one],
+      } as ConfigDocument);
+      return await statusOf(gateway, document);
+    };
+    expect(await refusedIn({})).toBe(429);
+    expect(await refusedIn({ limits: { context_window: 8_000 } })).toBe(200);
+  });
+
   test("is never exceeded by a thousand requests at once", async () => {
     let billed = 0;
     backend.answer = (request: RecordedRequest) => {

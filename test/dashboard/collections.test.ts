@@ -217,7 +217,6 @@ describe("an organization", () => {
     await goTo("organizations", "Organizations");
     await page.getByRole("link", { name: "Add an organization" }).click();
     await field("ID").fill("sales");
-    await page.getByText("Budget", { exact: true }).click();
     await field("Requests").fill("4");
     await field("Window").fill("day");
     await accepted();

@@ -2,10 +2,10 @@
 
 import type { Message } from "../../generation/content.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
+import { tokensOfText } from "../../generation/token-facts.ts";
 import type { Usage } from "../../generation/usage.ts";
 import type { ContextMeasure, ModelAccess } from "../agent.ts";
 import { type ContextPlan, MessageSizes, planContext, plannedMessages } from "./context-plan.ts";
-import { tokensOfText } from "./token-estimate.ts";
 
 interface ContextKeeperParts {
   model: Pick<ModelAccess, "contextWindow">;

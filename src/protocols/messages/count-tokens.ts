@@ -4,10 +4,10 @@
 // length in UTF-8 tells (three bytes for most CJK characters). Pictures and files count by kind, not by their base64.
 // Every turn and tool has a small overhead. The result is meant to be slightly high rather than low.
 
+import { IMAGE_TOKENS, USUAL_BYTES_PER_TOKEN } from "../../generation/token-facts.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { arrayOf, textOf } from "../reading.ts";
 
-const CHARACTERS_PER_TOKEN = 4;
 /** What each byte beyond the first of a character adds, in characters. */
 const WEIGHT_OF_EXTRA_BYTE = 1.5;
 const TOKENS_PER_TURN = 4;
@@ -15,8 +15,6 @@ const TOKENS_PER_BLOCK = 2;
 const TOKENS_PER_TOOL = 12;
 /** The instructions that a list of tools brings along. */
 const TOKENS_FOR_TOOLS = 300;
-/** An image of about one megapixel, above which the vendor scales down. */
-const TOKENS_PER_IMAGE = 1_600;
 const TOKENS_PER_PAGE = 2_000;
 /** Base64 characters of a page in an ordinary PDF. */
 const PAGE_LENGTH = 70_000;
@@ -47,7 +45,7 @@ function blockTokens(block: JsonObject): number {
     case "text":
       return textTokens(textOf(block.text));
     case "image":
-      return TOKENS_PER_IMAGE;
+      return IMAGE_TOKENS.usual;
     case "document":
       return textTokens(textOf(block.title)) + textTokens(textOf(block.context)) + documentTokens(block.source);
     case "search_result":
@@ -79,5 +77,5 @@ function jsonTokens(value: unknown): number {
 
 function textTokens(text: string): number {
   const extraBytes = Buffer.byteLength(text, "utf8") - text.length;
-  return (text.length + WEIGHT_OF_EXTRA_BYTE * extraBytes) / CHARACTERS_PER_TOKEN;
+  return (text.length + WEIGHT_OF_EXTRA_BYTE * extraBytes) / USUAL_BYTES_PER_TOKEN;
 }
