@@ -3,6 +3,7 @@
 
 import type { Database } from "bun:sqlite";
 import { join } from "node:path";
+import { readState, writeState } from "../config/store/state.ts";
 import type { Mapping } from "../config/values/values.ts";
 import type { Clock } from "../lib/clock.ts";
 import { openDurableDatabase } from "../lib/durable-database.ts";
@@ -20,6 +21,8 @@ import {
 export interface KeyStore extends StoredKeys {
   /** Why keys cannot be made or changed; undefined when they can. */
   readonly problem: string | undefined;
+  /** Keys that an earlier release kept in the configuration are here. */
+  isMoved: boolean;
   /** Ids in order; `search` is looked for in the ids of keys, users and organizations. */
   list(asked: { search?: string; after?: string; limit: number }): { keys: StoredKey[]; total: number };
   /** Those with a budget or a limit of tokens of their own, in the order of their ids. */
@@ -52,6 +55,8 @@ interface KeyStoreParts {
 
 /** The oldest make room: these are 256 random bits, unless an operator has chosen the secret. */
 const MAX_REVOKED = 100_000;
+
+const MOVED = "keys_of_configuration_moved";
 
 const ANY = "?1 = ''";
 const FOUND =
@@ -86,6 +91,7 @@ function closedStore(problem: string): KeyStore {
   return {
     ...NO_STORED_KEYS,
     problem,
+    isMoved: true,
     list: () => ({ keys: [], total: 0 }),
     listWithLimits: () => ({ keys: [], total: 0 }),
     membersByOrganization: () => new Map(),
@@ -141,6 +147,12 @@ function openStore(sqlite: Database, { now, wallTime }: Clock, staleMs: number):
     accept: keys.accept,
     find: keys.find,
     problem: undefined,
+    get isMoved() {
+      return readState(sqlite, MOVED) !== undefined;
+    },
+    set isMoved(is: boolean) {
+      if (is) writeState(sqlite, MOVED, "true");
+    },
     list: ({ search = "", after = "", limit }) =>
       listStoredKeys(sqlite, search === "" ? ANY : FOUND, [search, after, limit]),
     listWithLimits: (limit) => listStoredKeys(sqlite, WITH_LIMITS, ["", "", limit]),

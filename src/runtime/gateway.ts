@@ -3,6 +3,7 @@
 
 import { createKeyIdentity } from "../access/key-identity.ts";
 import { openKeyStore } from "../access/key-store.ts";
+import { moveKeys } from "../access/move-keys.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import type { AdminParts } from "../admin/parts.ts";
@@ -202,6 +203,7 @@ export function createGateway({
     fleet,
     async start() {
       composed.files.start();
+      await moveKeys({ store, keyStore, identify, log });
       await telemetry.restore();
     },
     closing: () => telemetry.happenings.closing(),

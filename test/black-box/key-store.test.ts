@@ -2,7 +2,7 @@
 // process knows them at once.
 
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
@@ -173,4 +173,33 @@ test("without a data folder that can be written no key is made, and those of the
   const admin = new AdminClient(gateway);
   await admin.refused(503, "POST", "/admin/keys", { id: "a" });
   expect(await statusOf(gateway, FILE_KEY)).toBe(200);
+});
+
+test("keys that an earlier release kept in the configuration move into the store once, with both secrets of a rotation", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  const [old, next] = ["sekret-before-rotation", "sekret-after-rotation"];
+  const previous = { key: old, expires_at: new Date(Date.now() + 3_600_000).toISOString() };
+  const keys = [
+    { key: FILE_KEY, id: "file" },
+    { key: next, id: "of-api", rate_limit: 100, previous },
+    { key: "sekret-without-id" },
+  ];
+  await admin.ok("PATCH", "/admin/config/api_keys", { keys });
+  const before = (await admin.get("/admin/keys")) as { keys: { id: string }[] };
+  await gateway.stop();
+  for (const name of ["keys.db", "keys.db-wal", "keys.db-shm"])
+    rmSync(join(gateway.folder, "data", name), { force: true });
+  for (let turn = 0; turn < 2; turn++) {
+    await gateway.restart();
+    const again = new AdminClient(gateway);
+    const { keys: shown } = (await again.get("/admin/keys")) as { keys: { id: string; source: string }[] };
+    expect(shown.map(({ id }) => id).sort()).toEqual(before.keys.map(({ id }) => id).sort());
+    expect(shown.filter(({ source }) => source === "configuration").map(({ id }) => id)).toEqual(["file"]);
+    expect(await again.get("/admin/keys/of-api")).toMatchObject({
+      rate_limit: 100,
+      previous_until: previous.expires_at,
+    });
+    for (const key of [old, next, "sekret-without-id", FILE_KEY]) expect(await statusOf(gateway, key)).toBe(200);
+  }
 });
