@@ -13,7 +13,8 @@ const MOST_WINDOWS = 500;
 export function budgetRecord(rule: Rule, ledger: Ledger, nowMs: number): BudgetRecord {
   const running = ledger.rule(rule.id);
   const account = running && fullest(running, ledger);
-  const { fromMs, endsMs } = rule.spans(nowMs);
+  // Another gateway may have reset it.
+  const { fromMs, endsMs } = (rule.resetAtMs === running?.resetAtMs && account ? account.spans : rule.spans)(nowMs);
   return {
     id: rule.id,
     key: rule.ofKey ?? null,
@@ -32,7 +33,7 @@ export function budgetRecord(rule: Rule, ledger: Ledger, nowMs: number): BudgetR
     subject: subjectText(account?.subject ?? ""),
     limits: rule.limits.map(({ name, most }) => {
       const spent = account === undefined ? 0 : amountOf(account.spent, name);
-      const held = account === undefined ? 0 : amountOf(account.reserved, name);
+      const held = account === undefined ? 0 : amountOf(account.held, name);
       const passed = (nowMs - fromMs) / (endsMs - fromMs);
       return {
         amount: name,

@@ -108,13 +108,15 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
       id: "listBudgets",
       summary: "Every budget, and what is spent of it",
       answers: [versioned(BudgetList, "The budgets: those of the section, then those that keys carry.")],
-      handle(call) {
+      async handle(call) {
         const written = ledger().rules();
         const stored = keyStore.listWithLimits(Math.max(0, MOST_LISTED - written.length));
         const ofStored = stored.keys.flatMap(({ id }) => {
           return [ledger().rule(`key:${id}`), ledger().rule(`key:${id}:tokens`)].filter((rule) => rule !== undefined);
         });
-        const rows = [...written, ...ofStored].slice(0, MOST_LISTED).map(record);
+        const rules = [...written, ...ofStored].slice(0, MOST_LISTED);
+        await ledger().refresh(rules);
+        const rows = rules.map(record);
         const body = {
           currency: currencyOf(settings()),
           time_zone: settings().budgets.time_zone,
@@ -142,7 +144,11 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
       summary: "One budget",
       parameters: [budgetId],
       answers: [versioned(BudgetRecord, "The budget.")],
-      handle: (call) => answer(call, record(running(call.parameters.id)), { version: store.current.version }),
+      async handle(call) {
+        const rule = running(call.parameters.id);
+        await ledger().refresh([rule]);
+        return answer(call, record(rule), { version: store.current.version });
+      },
     }),
     endpoint("PUT /admin/budgets/{id...}", {
       id: "updateBudget",
@@ -167,8 +173,9 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
       parameters: [budgetId],
       answers: [versioned(BudgetUsage, "What was spent.")],
       errors: [503],
-      handle(call) {
+      async handle(call) {
         const rule = running(call.parameters.id);
+        await ledger().refresh([rule]);
         const nowMs = clock.wallTime();
         try {
           const usage = budgetUsage(rule, ledger(), currencyOf(settings()), nowMs, nowMs - HISTORY_MS);

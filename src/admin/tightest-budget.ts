@@ -5,9 +5,9 @@ import type { Ledger } from "../budgets/ledger.ts";
 import type { Payer } from "../budgets/rules.ts";
 import type { TightestBudget } from "./key-schemas.ts";
 
-export function tightestBudget(ledger: Pick<Ledger, "standings">, caller: Payer): TightestBudget | null {
+export function tightestBudget(ledger: Pick<Ledger, "knownStandings">, caller: Payer): TightestBudget | null {
   let tightest: TightestBudget | null = null;
-  for (const { rule, limits } of ledger.standings(caller)) {
+  for (const { rule, limits } of ledger.knownStandings(caller)) {
     for (const { amount, spent, limit } of limits) {
       const share = limit === 0 ? 1 : spent / limit;
       if (tightest !== null && share <= tightest.share) continue;

@@ -1,9 +1,10 @@
 // One budget: what its rule lets one subject spend, what of it is spent, and what is set aside for requests under way.
 
 import type { Linked } from "../lib/recency-list.ts";
-import { type Amounts, add, amountOf, isNothing, NOTHING, subtract } from "./amounts.ts";
+import { type AmountName, type Amounts, add, amountOf, isNothing, NOTHING, remainder, subtract } from "./amounts.ts";
 import type { OverBudget, Threshold } from "./budgets.ts";
 import { type Rule, windowText } from "./rules.ts";
+import type { ResetMode, SharedState, SpentSlot } from "./shared-script.ts";
 import type { SpentRow } from "./spending-store.ts";
 import type { BudgetSpan, SpanAt } from "./windows.ts";
 
@@ -15,7 +16,14 @@ interface SpentSpan {
   readonly saved: Amounts;
   /** What it has not been given. */
   readonly unsaved: Amounts;
+  /** What other gateways have spent, as far as the server that they share has told. */
+  readonly others: Amounts;
+  /** What that server was told of the first two; undefined: nothing, or it has forgotten. */
+  told: Amounts | undefined;
 }
+
+/** The server may have forgotten a span that ends so soon. */
+const CLOCK_MARGIN_MS = 1_000;
 
 export class Account implements Linked<Account> {
   older: Account | undefined;
@@ -26,8 +34,6 @@ export class Account implements Linked<Account> {
   /** False while the store could not tell what was spent before. */
   isLoaded = false;
   #rule: Rule;
-  #resetAtMs: number;
-  #spans: SpanAt;
   /** The oldest first. */
   #slots: SpentSpan[] = [];
   readonly #spent: Amounts = { ...NOTHING };
@@ -40,20 +46,23 @@ export class Account implements Linked<Account> {
   #span: BudgetSpan | undefined;
   /** Before this time nothing changes by itself. */
   #steadyUntilMs = Number.NEGATIVE_INFINITY;
+  #spans: SpanAt;
+  /** What was spent before does not count: the time in the rule, or that which another gateway has told. */
+  #resetAtMs: number;
+  #resetMode: ResetMode = "first";
+  /** The number of the connection over which the server has been told everything. */
+  #toldOver: number | undefined;
+  readonly #heldByOthers: Amounts = { ...NOTHING };
+  /** Requests that wait for a decision of the server. */
+  waiting = 0;
+  /** False where the file lacks what others have spent. */
+  isCopySaved = true;
 
   constructor(rule: Rule, subject: string) {
     this.#rule = rule;
     this.subject = subject;
-    this.#resetAtMs = this.#resetBy(rule);
-    this.#spans = this.#spansBy(rule);
-  }
-
-  #resetBy({ resetAtMs, subjectResets }: Rule): number {
-    return subjectResets.get(this.subject) ?? resetAtMs;
-  }
-
-  #spansBy({ resetAtMs, spans, spansFrom }: Rule): SpanAt {
-    return this.#resetAtMs === resetAtMs ? spans : spansFrom(this.#resetAtMs);
+    this.#resetAtMs = rule.resetOf(subject);
+    this.#spans = this.#resetAtMs === rule.resetAtMs ? rule.spans : rule.spansSince(this.#resetAtMs);
   }
 
   get rule(): Rule {
@@ -64,8 +73,21 @@ export class Account implements Linked<Account> {
     return this.#spent;
   }
 
+  /** By this process. */
   get reserved(): Readonly<Amounts> {
     return this.#reserved;
+  }
+
+  /** By all gateways. */
+  get held(): Readonly<Amounts> {
+    if (isNothing(this.#heldByOthers)) return this.#reserved;
+    const held = { ...this.#reserved };
+    add(held, this.#heldByOthers);
+    return held;
+  }
+
+  get spans(): SpanAt {
+    return this.#spans;
   }
 
   /** All of it is in the store. */
@@ -73,21 +95,25 @@ export class Account implements Linked<Account> {
 
   /** Nothing is set aside: every reservation holds one request. */
   get isIdle(): boolean {
-    return this.#reserved.requests === 0;
+    return this.#reserved.requests === 0 && this.waiting === 0;
   }
 
   /** Takes what the store knows in place of what was known, except for what it has not been given. */
-  load(rows: readonly SpentRow[], nowMs: number): void {
-    const unsaved = this.#slots.filter((slot) => !isNothing(slot.unsaved));
-    this.#slots = rows
-      .filter(({ fromMs }) => fromMs >= this.#resetAtMs)
-      .map(({ fromMs, endsMs, cost, input, output, requests }) => {
-        return newSlot(fromMs, endsMs, { cost, input, output, requests });
-      });
-    for (const own of unsaved) {
-      const slot = this.#slots.find(({ fromMs }) => fromMs === own.fromMs);
-      if (slot === undefined) this.#slots.push(own);
-      else add(slot.unsaved, own.unsaved);
+  load(rows: readonly SpentRow[], copies: readonly SpentRow[], nowMs: number): void {
+    const before = this.#slots;
+    this.#slots = rows.map(({ fromMs, endsMs, cost, input, output, requests }) => {
+      return newSlot(fromMs, endsMs, { cost, input, output, requests });
+    });
+    this.#toldOver = undefined;
+    for (const { fromMs, endsMs, cost, input, output, requests } of copies) {
+      Object.assign(this.#slotOf(fromMs, endsMs).others, { cost, input, output, requests });
+    }
+    for (const { fromMs, endsMs, unsaved, others, told } of before) {
+      if (isNothing(unsaved) && isNothing(others) && told === undefined) continue;
+      const slot = this.#slotOf(fromMs, endsMs);
+      add(slot.unsaved, unsaved);
+      slot.told = told;
+      if (!isNothing(others)) Object.assign(slot.others, others);
     }
     this.#slots.sort((a, b) => a.fromMs - b.fromMs);
     this.isLoaded = true;
@@ -100,13 +126,102 @@ export class Account implements Linked<Account> {
 
   /** Another version of its rule holds; what was spent has to be loaded again where the window is another one. */
   follow(rule: Rule): void {
-    const before = { window: this.#rule.window, resetAtMs: this.#resetAtMs };
+    const before = this.#rule;
     this.#rule = rule;
-    this.#resetAtMs = this.#resetBy(rule);
-    this.#spans = this.#spansBy(rule);
-    this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
-    if (!Bun.deepEquals(before.window, rule.window) || before.resetAtMs !== this.#resetAtMs) this.isLoaded = false;
+    const resetAtMs = rule.resetOf(this.subject);
+    const isReset = before.resetOf(this.subject) !== resetAtMs;
+    if (isReset) this.#resetMode = "change";
+    this.#beginAt(this.#resetMode === "follow" ? this.#resetAtMs : resetAtMs);
+    if (!Bun.deepEquals(before.window, rule.window) || isReset) this.isLoaded = false;
     else this.#tellFrom(Math.min(this.#told, this.#passed()));
+  }
+
+  #beginAt(resetAtMs: number): void {
+    const { spans, spansSince } = this.#rule;
+    this.#resetAtMs = resetAtMs;
+    this.#spans = resetAtMs === this.#rule.resetAtMs ? spans : spansSince(resetAtMs);
+    this.#span = undefined;
+    this.#slot = undefined;
+    this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
+  }
+
+  /** Another gateway has reset the budget, or taken its reset back. */
+  resetTo(resetAtMs: number, nowMs: number): void {
+    if (resetAtMs === this.#resetAtMs) return;
+    this.#beginAt(resetAtMs);
+    this.isLoaded = false;
+    this.advance(nowMs);
+  }
+
+  /** What the server is to know. `connection`: the number of the one that it is told over. */
+  toShare(connection: number, nowMs: number) {
+    const { fromMs, untilMs } = this.#spans(nowMs);
+    const tellsAll = this.#toldOver !== connection;
+    this.#toldOver = connection;
+    const spent: SpentSlot[] = [];
+    let isNew = tellsAll;
+    for (const slot of this.#slots) {
+      if (slot.endsMs <= nowMs) continue;
+      const own = ownOf(slot);
+      if (isNothing(own) || (!tellsAll && slot.told !== undefined && Bun.deepEquals(own, slot.told))) continue;
+      isNew ||= slot.told === undefined;
+      slot.told = own;
+      spent.push({ fromMs: slot.fromMs, endsMs: slot.endsMs, ...own });
+    }
+    return {
+      ...{ fromMs, untilMs, resetAtMs: this.#resetAtMs, resetMode: this.#resetMode, spent },
+      held: { ...this.#reserved },
+      /** The server may not know its name. */
+      isNew: isNew && this.subject !== "",
+    };
+  }
+
+  /** The server may not know of what it was told. */
+  tellAgain(): void {
+    this.#toldOver = undefined;
+    Object.assign(this.#heldByOthers, NOTHING);
+  }
+
+  /** What all gateways have spent together. False where the server has lost what it was told. */
+  merge({ heldByOthers, spent }: SharedState, nowMs: number): { isComplete: boolean; crossed: Threshold[] } {
+    this.#resetMode = "follow";
+    Object.assign(this.#heldByOthers, heldByOthers);
+    let isComplete = true;
+    const known = new Map(spent.map((slot) => [slot.fromMs, slot]));
+    for (const { fromMs, endsMs } of spent) this.#slotOf(fromMs, endsMs);
+    for (const slot of this.#slots) {
+      const { told = NOTHING } = slot;
+      const total = known.get(slot.fromMs) ?? NOTHING;
+      const others = remainder(total, told);
+      if (slot.endsMs > nowMs + CLOCK_MARGIN_MS && !isNothing(remainder(told, total))) isComplete = false;
+      if (!known.has(slot.fromMs) || Bun.deepEquals(others, slot.others)) continue;
+      Object.assign(slot.others, others);
+      this.isCopySaved = false;
+    }
+    this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
+    this.#sum(nowMs);
+    const crossed = this.#passed() > this.#told ? this.#crossed() : [];
+    this.advance(nowMs);
+    return { isComplete, crossed };
+  }
+
+  /** A copy of what others have spent, for the file. */
+  copies(): SpentRow[] {
+    const { id: rule, window } = this.#rule;
+    return this.#slots
+      .filter(({ others }) => !isNothing(others))
+      .map(({ fromMs, endsMs, others }) => {
+        return { rule, window: windowText(window), subject: this.subject, fromMs, endsMs, ...others };
+      });
+  }
+
+  #slotOf(fromMs: number, endsMs: number): SpentSpan {
+    let slot = this.#slots.find((known) => known.fromMs === fromMs);
+    if (slot === undefined) {
+      slot = newSlot(fromMs, endsMs, { ...NOTHING });
+      this.#slots.push(slot);
+    }
+    return slot;
   }
 
   /** Forgets what does not count any more. */
@@ -124,33 +239,51 @@ export class Account implements Linked<Account> {
 
   /** Why a request that costs at most `bound` is not let in; undefined: it is. */
   refusalOf(bound: Amounts, nowMs: number): OverBudget | undefined {
-    const { limits, isStrict, id, isRate, namesBackend, whenExceeded } = this.#rule;
-    for (const { name, most } of limits) {
+    const { limits } = this.#rule;
+    for (let place = 0; place < limits.length; place++) {
+      const { name, most } = limits[place] as Rule["limits"][number];
       const spent = amountOf(this.#spent, name);
-      // A request is one request: of that nothing has to be guessed.
-      const isExact = isStrict || name === "requests";
-      const asked = isExact ? amountOf(bound, name) : 0;
-      const held = isExact ? amountOf(this.#reserved, name) : 0;
-      if (isExact ? spent + held + asked <= most : spent < most) continue;
-      return {
-        rule: id,
-        subject: this.subject,
-        amount: name,
-        spent,
-        held,
-        asked,
-        limit: most,
-        freeAtMs: this.#freeAt(name, most - asked, nowMs),
-        isRate,
-        namesBackend,
-        useModel: typeof whenExceeded === "object" ? whenExceeded.use_model : undefined,
-      };
+      const isOver = this.isExact(name)
+        ? spent + amountOf(this.held, name) + amountOf(bound, name) > most
+        : spent >= most;
+      if (isOver) return this.refusalBy(place, bound, nowMs);
     }
     return undefined;
   }
 
+  /** True where what is set aside counts. A request is one request: of that nothing has to be guessed. */
+  isExact(name: AmountName): boolean {
+    return this.#rule.isStrict || name === "requests";
+  }
+
+  /** The refusal by one of its limits. */
+  refusalBy(place: number, bound: Amounts, nowMs: number): OverBudget {
+    const { limits, id, isRate, namesBackend, whenExceeded } = this.#rule;
+    const { name, most } = limits[place] as Rule["limits"][number];
+    const isExact = this.isExact(name);
+    const asked = isExact ? amountOf(bound, name) : 0;
+    return {
+      rule: id,
+      subject: this.subject,
+      amount: name,
+      spent: amountOf(this.#spent, name),
+      held: isExact ? amountOf(this.held, name) : 0,
+      asked,
+      limit: most,
+      freeAtMs: this.#freeAt(name, most - asked, nowMs),
+      isRate,
+      namesBackend,
+      useModel: typeof whenExceeded === "object" ? whenExceeded.use_model : undefined,
+    };
+  }
+
   reserve(bound: Amounts): void {
     add(this.#reserved, bound);
+  }
+
+  /** What is set aside does not count any more. */
+  giveBack(): void {
+    Object.assign(this.#reserved, NOTHING);
   }
 
   /** A request is over for which `bound` was set aside. Returns the thresholds that it has crossed, if any. */
@@ -222,10 +355,11 @@ export class Account implements Linked<Account> {
 
   #sum(nowMs: number): void {
     Object.assign(this.#spent, NOTHING);
-    for (const { saved, unsaved, endsMs } of this.#slots) {
-      if (endsMs <= nowMs) continue;
+    for (const { fromMs, saved, unsaved, others, endsMs } of this.#slots) {
+      if (endsMs <= nowMs || fromMs < this.#resetAtMs) continue;
       add(this.#spent, saved);
       add(this.#spent, unsaved);
+      add(this.#spent, others);
     }
   }
 
@@ -234,9 +368,9 @@ export class Account implements Linked<Account> {
     let spent = amountOf(this.#spent, name);
     let freeAtMs = this.#spans(nowMs).untilMs;
     for (const slot of this.#slots.toSorted((a, b) => a.endsMs - b.endsMs)) {
-      if (slot.endsMs <= nowMs) continue;
+      if (slot.endsMs <= nowMs || slot.fromMs < this.#resetAtMs) continue;
       freeAtMs = slot.endsMs;
-      spent -= amountOf(slot.saved, name) + amountOf(slot.unsaved, name);
+      spent -= amountOf(ownOf(slot), name) + amountOf(slot.others, name);
       if (spent < most || (spent === most && most > 0)) break;
     }
     return freeAtMs;
@@ -269,5 +403,11 @@ export class Account implements Linked<Account> {
 }
 
 function newSlot(fromMs: number, endsMs: number, saved: Amounts): SpentSpan {
-  return { fromMs, endsMs, saved, unsaved: { ...NOTHING } };
+  return { fromMs, endsMs, saved, unsaved: { ...NOTHING }, others: { ...NOTHING }, told: undefined };
+}
+
+function ownOf({ saved, unsaved }: SpentSpan): Amounts {
+  const own = { ...saved };
+  add(own, unsaved);
+  return own;
 }

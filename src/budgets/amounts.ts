@@ -48,6 +48,16 @@ export function subtract(from: Amounts, what: Amounts): void {
   from.requests -= what.requests;
 }
 
+/** What is left of each amount; of what is less than nothing, nothing. */
+export function remainder(of: Readonly<Amounts>, less: Readonly<Amounts>): Amounts {
+  return {
+    cost: Math.max(0, of.cost - less.cost),
+    input: Math.max(0, of.input - less.input),
+    output: Math.max(0, of.output - less.output),
+    requests: Math.max(0, of.requests - less.requests),
+  };
+}
+
 /** No request costs so much. What a backend claims, or a client asks for, beyond it would take the sums out of the whole numbers. */
 const MOST_TOKENS_OF_ONE = 1_000_000_000_000;
 const MOST_COST_OF_ONE = 1_000_000 * NANOS;

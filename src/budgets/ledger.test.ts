@@ -10,8 +10,8 @@ import { type ConfigDocument, documentSchema } from "../config/sections/registry
 import { silentLogger } from "../logging/logger.ts";
 import { NANOS } from "../stats/costs.ts";
 import { type Amounts, NOTHING } from "./amounts.ts";
-import type { OverBudget, Reservation, Threshold } from "./budgets.ts";
-import { createLedger } from "./ledger.ts";
+import type { OverBudget, Reservation, Reserved, Threshold } from "./budgets.ts";
+import { type Ledger as AnyLedger, createLedger } from "./ledger.ts";
 import { createRules, type Spender } from "./rules.ts";
 import { createSpendingStore } from "./spending-store.ts";
 
@@ -40,6 +40,9 @@ function newFolder(): string {
   return folder;
 }
 
+/** One that has no other gateways decides at once. */
+type Ledger = Omit<AnyLedger, "reserve"> & { reserve(...asked: Parameters<AnyLedger["reserve"]>): Reserved };
+
 function start(rules: RuleInput[], folder = newFolder(), maxAccounts?: number) {
   const clock = { nowMs: START, now: () => clock.nowMs, wallTime: () => clock.nowMs };
   const refused: string[] = [];
@@ -54,7 +57,7 @@ function start(rules: RuleInput[], folder = newFolder(), maxAccounts?: number) {
     ...(maxAccounts !== undefined && { maxAccounts }),
   });
   ledgers.push(ledger);
-  return { ledger, clock, refused, crossed, folder };
+  return { ledger: ledger as Ledger, clock, refused, crossed, folder };
 }
 
 const spender = (more: Partial<Spender> = {}): Spender => ({
@@ -67,8 +70,6 @@ const spender = (more: Partial<Spender> = {}): Spender => ({
 });
 const one = { ...NOTHING, requests: 1 };
 const money = (units: number): Amounts => ({ ...one, cost: units * NANOS });
-
-type Ledger = ReturnType<typeof start>["ledger"];
 
 function refusalOf(ledger: Ledger, bound = one, who = spender()): OverBudget | undefined {
   const { refusal } = ledger.reserve(who, bound);

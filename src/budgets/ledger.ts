@@ -3,6 +3,7 @@
 
 import type { Quota } from "../generation/quota.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { Eventually } from "../lib/eventually.ts";
 import { RecencyList } from "../lib/recency-list.ts";
 import { StorageError } from "../lib/resilient-database.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -10,6 +11,7 @@ import { Account } from "./account.ts";
 import { type AmountName, type Amounts, amountOf, counted } from "./amounts.ts";
 import type { BudgetStanding, Budgets, OverBudget, Reservation, Reserved, Threshold } from "./budgets.ts";
 import { type Payer, type Rule, type Rules, rememberMatches, type Spender, subjectOf, windowText } from "./rules.ts";
+import type { SharedBudgets } from "./shared-budgets.ts";
 import type { SpendingStore } from "./spending-store.ts";
 
 interface LedgerParts {
@@ -23,6 +25,14 @@ interface LedgerParts {
     crossed(threshold: Threshold): void;
   };
   maxAccounts?: number;
+  /** Where several gateways have their budgets together. */
+  together?:
+    | ((told: {
+        crossed(threshold: Threshold): void;
+        copied(account: Account): void;
+        connected(): void;
+      }) => SharedBudgets)
+    | undefined;
 }
 
 /** A process that is killed loses what was settled within this time. */
@@ -49,7 +59,15 @@ export type Ledger = ReturnType<typeof createLedger>;
 
 export function createLedger(parts: LedgerParts) {
   const { store, clock, log, told, maxAccounts = MAX_ACCOUNTS } = parts;
-  const { wallTime } = clock;
+  const shared = parts.together?.({
+    crossed: (threshold) => told.crossed(threshold),
+    copied: (account) => {
+      unsaved.add(account);
+      saveAfter(SAVE_AFTER_MS);
+    },
+    connected: tellAll,
+  });
+  const wallTime = shared?.nowMs ?? clock.wallTime;
   let rules = parts.rules;
   const accounts = new Map<string, Account>();
   const uses = new RecencyList<Account>();
@@ -90,11 +108,28 @@ export function createLedger(parts: LedgerParts) {
     const { rule, subject } = account;
     if (clock.now() < retryAtMs) return;
     try {
-      account.load(store.of(rule.id, windowText(rule.window), subject, nowMs), nowMs);
+      const window = windowText(rule.window);
+      const copies = shared === undefined ? [] : store.copies(rule.id, window, subject, nowMs);
+      account.load(store.of(rule.id, window, subject, nowMs), copies, nowMs);
       worked();
     } catch (error) {
       failed(error);
     }
+  }
+
+  /** What this data folder has spent, to a server that may have lost it. */
+  function tellAll(): void {
+    const nowMs = wallTime();
+    try {
+      for (const { rule: id, subject } of store.counting(nowMs, maxAccounts)) {
+        const rule = rules.byId(id);
+        if (rule === undefined || (subject === "") !== (rule.per === undefined)) continue;
+        if (accounts.size < maxAccounts || accounts.has(nameOf(rule, subject))) accountNow(rule, subject, nowMs);
+      }
+    } catch (error) {
+      failed(error);
+    }
+    for (const account of uses) shared?.tell(account);
   }
 
   function forget(account: Account): void {
@@ -102,12 +137,15 @@ export function createLedger(parts: LedgerParts) {
     uses.remove(account);
     unsaved.delete(account);
     account.isKept = false;
+    if (shared === undefined || account.isIdle) return;
+    account.giveBack();
+    shared.tell(account);
   }
 
   /** What could not be written down goes last, and what is set aside for a request not at all. */
   function makeRoom(): void {
     save();
-    for (const mayGo of [(account: Account) => account.isSaved, () => true]) {
+    for (const mayGo of [(account: Account) => account.isSaved && shared?.isUntold(account) !== true, () => true]) {
       for (const account of uses) {
         if (accounts.size < maxAccounts) return;
         if (account.isIdle && mayGo(account)) forget(account);
@@ -171,6 +209,9 @@ export function createLedger(parts: LedgerParts) {
     try {
       const totals = store.add(changes.map(({ row }) => row));
       for (const [index, { saved }] of changes.entries()) saved(totals[index] as Amounts);
+      const copied = [...unsaved].filter((account) => !account.isCopySaved);
+      if (copied.length > 0) store.copy(copied.flatMap((account) => account.copies()));
+      for (const account of copied) account.isCopySaved = true;
       unsaved.clear();
       worked();
       return true;
@@ -186,6 +227,7 @@ export function createLedger(parts: LedgerParts) {
     if (!account.isKept) return;
     const crossed = account.settle(bound, spent, nowMs);
     if (crossed !== undefined) for (const threshold of crossed) told.crossed(threshold);
+    shared?.tell(account);
     if (account.isSaved || unsaved.has(account)) return;
     unsaved.add(account);
     saveAfter(SAVE_AFTER_MS);
@@ -200,9 +242,8 @@ export function createLedger(parts: LedgerParts) {
   }
 
   function reservationOf(concerned: readonly Account[], bound: Amounts, nowMs: number): Reservation {
-    for (const account of concerned) account.reserve(bound);
     return {
-      quota: quotaOf(concerned, nowMs),
+      quota: quotaNow(concerned, nowMs),
       settle(told) {
         const settledMs = wallTime();
         const spent = counted(told);
@@ -210,6 +251,83 @@ export function createLedger(parts: LedgerParts) {
       },
     };
   }
+
+  const quotaNow = (concerned: readonly Account[], nowMs: number) => quotaOf(concerned, nowMs, shared?.aheadMs ?? 0);
+
+  function refused(refusal: OverBudget, concerned: readonly Account[], nowMs: number): Reserved {
+    told.refused(refusal.rule);
+    if (shared !== undefined) refusal.freeAtMs -= shared.aheadMs;
+    return { refusal: { ...refusal, quota: quotaNow(concerned, nowMs) } };
+  }
+
+  function granted(concerned: readonly Account[], bound: Amounts, nowMs: number): Reserved {
+    return { refusal: undefined, reservation: reservationOf(concerned, bound, nowMs) };
+  }
+
+  function reserveAlone(concerned: readonly Account[], spender: Spender, bound: Amounts, nowMs: number): Reserved {
+    // What others have set aside is not known while the server is away.
+    if (shared !== undefined) for (const account of concerned) account.tellAgain();
+    let refusal: OverBudget | undefined;
+    for (const account of concerned) {
+      if (!mayRefuse(account, spender)) continue;
+      const found = account.refusalOf(bound, nowMs);
+      // One that another model can answer gives way to one that it cannot.
+      if (found !== undefined && (refusal === undefined || refusal.useModel !== undefined)) refusal = found;
+    }
+    if (refusal !== undefined) return refused(refusal, concerned, nowMs);
+    for (const account of concerned) account.reserve(bound);
+    return granted(concerned, bound, nowMs);
+  }
+
+  async function reserveTogether(
+    { reserve }: SharedBudgets,
+    found: readonly Account[],
+    spender: Spender,
+    bound: Amounts,
+  ): Promise<Reserved> {
+    const concerned = [...found];
+    const mayAll = concerned.filter((account) => mayRefuse(account, spender));
+    const last = mayAll.filter(({ rule }) => typeof rule.whenExceeded === "object");
+    const refusing = [...mayAll.filter((account) => !last.includes(account)), ...last];
+    const ruling = await reserve({ bound, accounts: concerned, refusing });
+    const nowMs = wallTime();
+    if (ruling === undefined) {
+      for (const account of concerned) account.advance(nowMs);
+      return reserveAlone(concerned, spender, bound, nowMs);
+    }
+    const { refusedBy } = ruling;
+    if (refusedBy === undefined) return granted(concerned, bound, nowMs);
+    return refused(refusedBy.account.refusalBy(refusedBy.limit, bound, nowMs), concerned, nowMs);
+  }
+
+  /** As the server knows them, of those that others may have changed. */
+  async function standingsTogether(caller: Payer, { refresh }: SharedBudgets): Promise<BudgetStanding[]> {
+    const nowMs = wallTime();
+    await refresh(rulesOf(caller).map((rule) => accountNow(rule, subjectOf(rule, caller), nowMs)));
+    return standingsOf(caller);
+  }
+
+  const rulesOf = (caller: Payer) =>
+    rules
+      .concerning(caller)
+      .filter(({ per }) => per !== "model")
+      .slice(0, MAX_STANDINGS);
+
+  function standingsOf(caller: Payer): BudgetStanding[] {
+    const nowMs = wallTime();
+    return rulesOf(caller).map((rule) => {
+      const { id, window, match, limits } = rule;
+      const subject = subjectOf(rule, caller);
+      const { spent, spans } = accountNow(rule, subject, nowMs);
+      const endsAtMs = spans(nowMs).endsMs - (shared?.aheadMs ?? 0);
+      return {
+        ...{ rule: id, subject, window: windowText(window), models: match.model, endsAtMs },
+        limits: limits.map(({ name, most }) => ({ amount: name, spent: amountOf(spent, name), limit: most })),
+      };
+    });
+  }
+
+  shared?.follow(() => latestOf(uses));
 
   return {
     get isOn() {
@@ -221,43 +339,22 @@ export function createLedger(parts: LedgerParts) {
     get countsCost() {
       return rules.countsCost;
     },
-    reserve(spender: Spender, asked: Amounts): Reserved {
+    reserve(spender: Spender, asked: Amounts): Eventually<Reserved> {
       const nowMs = wallTime();
       const concerned = accountsOf(spender, nowMs);
       if (concerned.length === 0) return { refusal: undefined, reservation: undefined };
       const bound = counted(asked);
-      let refusal: OverBudget | undefined;
-      for (const account of concerned) {
-        const { whenExceeded } = account.rule;
-        // The model of a budget that is spent is let in: else none would answer.
-        if (whenExceeded === "warn" || isStandIn(whenExceeded, spender)) continue;
-        const found = account.refusalOf(bound, nowMs);
-        // One that another model can answer gives way to one that it cannot.
-        if (found !== undefined && (refusal === undefined || refusal.useModel !== undefined)) refusal = found;
-      }
-      if (refusal !== undefined) {
-        told.refused(refusal.rule);
-        return { refusal: { ...refusal, quota: quotaOf(concerned, nowMs) } };
-      }
-      return { refusal: undefined, reservation: reservationOf(concerned, bound, nowMs) };
+      if (shared?.isThere) return reserveTogether(shared, concerned, spender, bound);
+      return reserveAlone(concerned, spender, bound, nowMs);
     },
     quotaOf(spender: Spender): Quota | undefined {
       const nowMs = wallTime();
-      return quotaOf(accountsOf(spender, nowMs), nowMs);
+      return quotaNow(accountsOf(spender, nowMs), nowMs);
     },
-    standings(caller: Payer): BudgetStanding[] {
-      const nowMs = wallTime();
-      const ofCaller = rules.concerning(caller).filter(({ per }) => per !== "model");
-      return ofCaller.slice(0, MAX_STANDINGS).map((rule) => {
-        const { id, window, match, limits } = rule;
-        const subject = subjectOf(rule, caller);
-        const { spent } = accountNow(rule, subject, nowMs);
-        return {
-          ...{ rule: id, subject, window: windowText(window), models: match.model, endsAtMs: rule.spans(nowMs).endsMs },
-          limits: limits.map(({ name, most }) => ({ amount: name, spent: amountOf(spent, name), limit: most })),
-        };
-      });
-    },
+    /** The same without asking a server that others share. */
+    knownStandings: standingsOf,
+    standings: (caller: Payer): Eventually<BudgetStanding[]> =>
+      shared?.isThere ? standingsTogether(caller, shared) : standingsOf(caller),
     /** The rules of another configuration hold; what is set aside and what was spent stays. */
     follow(next: Rules): void {
       save();
@@ -268,6 +365,18 @@ export function createLedger(parts: LedgerParts) {
         if (rule !== undefined && rule.per === account.rule.per) account.follow(rule);
         else forget(account);
       }
+      if (shared !== undefined) tellAll();
+    },
+    /** Learns what other gateways have spent of these rules; of a rule with per, also by subjects that only they know. */
+    async refresh(wanted: readonly Rule[]): Promise<void> {
+      if (!shared?.isThere) return;
+      const found: Account[] = [];
+      for (const rule of wanted) {
+        if (found.length >= MAX_SUBJECTS) break;
+        const subjects = rule.per === undefined ? [""] : await shared.subjects(rule);
+        for (const subject of subjects) found.push(accountNow(rule, subject, wallTime()));
+      }
+      await shared.refresh(found);
     },
     /** Every rule in force, in the order of the configuration. */
     rules: (): readonly Rule[] => rules.all,
@@ -295,14 +404,26 @@ export function createLedger(parts: LedgerParts) {
     get problem() {
       return trouble;
     },
-    stop(): void {
+    async stop(): Promise<void> {
       clearInterval(tending);
       clearTimeout(timer);
+      save();
+      if (shared !== undefined) await shared.stop();
       save();
       clearTimeout(timer);
       store.close();
     },
   } satisfies Budgets & Record<string, unknown>;
+}
+
+/** Those that were used last come first. */
+function* latestOf(uses: RecencyList<Account>): Iterable<Account> {
+  for (let account = uses.newest; account !== undefined; account = account.older) yield account;
+}
+
+/** The model of a budget that is spent is let in: else none would answer. */
+function mayRefuse({ rule: { whenExceeded } }: Account, spender: Spender): boolean {
+  return whenExceeded !== "warn" && !isStandIn(whenExceeded, spender);
 }
 
 function isStandIn(whenExceeded: Rule["whenExceeded"], { model }: Spender): boolean {
@@ -314,16 +435,16 @@ function nameOf({ id }: Rule, subject: string): string {
 }
 
 /** Of each count the account with the least left. */
-function quotaOf(concerned: readonly Account[], nowMs: number): Quota | undefined {
+function quotaOf(concerned: readonly Account[], nowMs: number, aheadMs: number): Quota | undefined {
   let quota: Quota | undefined;
-  for (const { rule, spent, reserved } of concerned) {
+  for (const { rule, spent, held, spans } of concerned) {
     for (const { name, most } of rule.limits) {
       const count = QUOTA_NAMES.get(name);
       if (count === undefined) continue;
-      const remaining = Math.max(0, most - amountOf(spent, name) - amountOf(reserved, name));
+      const remaining = Math.max(0, most - amountOf(spent, name) - amountOf(held, name));
       if (remaining >= (quota?.[count]?.remaining ?? Number.POSITIVE_INFINITY)) continue;
       quota ??= {};
-      quota[count] = { limit: most, remaining, resetAtMs: rule.spans(nowMs).endsMs };
+      quota[count] = { limit: most, remaining, resetAtMs: spans(nowMs).endsMs - aheadMs };
     }
   }
   return quota;

@@ -45,10 +45,12 @@ export interface Rule {
   limits: readonly Limit[];
   window: BudgetWindow;
   spans: SpanAt;
-  /** The same for a subject that begins from nothing at this time. */
-  spansFrom(resetAtMs: number): SpanAt;
+  /** The same for another resetAtMs. */
+  spansSince(resetAtMs: number): SpanAt;
   resetAtMs: number;
-  /** Later, for single subjects. */
+  /** The same for one subject, which may have been reset later. */
+  resetOf(subject: string): number;
+  /** Those later times. */
   subjectResets: ReadonlyMap<string, number>;
   per: BudgetRule["per"];
   isStrict: boolean;
@@ -181,6 +183,7 @@ function compileOwn(keyId: string, id: string, budget: OwnBudget, timeZone: stri
 function compileRule(rule: BudgetRule, timeZone: string, ofKey?: string): Rule {
   const { id, limit, match, window, per, strict, warn_at, when_exceeded, reset_at: resetAtMs = 0 } = rule;
   const resets = Object.entries(rule.reset_subjects ?? {}).filter(([, atMs]) => atMs > resetAtMs);
+  const subjectResets = new Map(resets);
   const isNamed = {
     key: matcherOf(match.key),
     user: matcherOf(match.user),
@@ -197,8 +200,9 @@ function compileRule(rule: BudgetRule, timeZone: string, ofKey?: string): Rule {
       return most === undefined ? [] : [{ name, most: writtenAmount(name, most) }];
     }),
     spans: spansOf(window, timeZone, resetAtMs),
-    subjectResets: new Map(resets),
-    spansFrom: (fromMs) => spansOf(window, timeZone, fromMs),
+    subjectResets,
+    resetOf: (subject) => subjectResets.get(subject) ?? resetAtMs,
+    spansSince: (sinceMs) => spansOf(window, timeZone, sinceMs),
     isStrict: strict,
     thresholds: [...new Set([...warn_at, 1])].sort((a, b) => a - b),
     whenExceeded: when_exceeded,

@@ -31,6 +31,22 @@ ON CONFLICT DO UPDATE SET cost = min(cost + excluded.cost, ${Number.MAX_SAFE_INT
   output = output + excluded.output, requests = requests + excluded.requests, endsMs = excluded.endsMs
 RETURNING cost, input, output, requests`;
 
+/** What other gateways have spent, as it was last told; and the id of the data folder. */
+const SHARED_SCHEMA = `
+CREATE TABLE IF NOT EXISTS others (
+  rule TEXT NOT NULL, window TEXT NOT NULL, subject TEXT NOT NULL, fromMs INTEGER NOT NULL, endsMs INTEGER NOT NULL,
+  cost INTEGER NOT NULL, input INTEGER NOT NULL, output INTEGER NOT NULL, requests INTEGER NOT NULL,
+  PRIMARY KEY (rule, window, subject, fromMs)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS others_by_end ON others (endsMs);
+CREATE TABLE IF NOT EXISTS folder (id TEXT NOT NULL) STRICT`;
+
+const COPY = `
+INSERT OR REPLACE INTO others (rule, window, subject, fromMs, endsMs, cost, input, output, requests)
+VALUES ($rule, $window, $subject, $fromMs, $endsMs, $cost, $input, $output, $requests)`;
+
+const ALL = "(SELECT * FROM spent UNION ALL SELECT * FROM others)";
+
 const MAX_BYTES = 1024 ** 3;
 const DAY_MS = 86_400_000;
 /** How long what is over is kept, for those who ask what was spent: of days, weeks and months, and of shorter windows. */
@@ -49,10 +65,11 @@ export function createSpendingStore(path: string, log: Pick<Logger, "warn">) {
     schema: { version: 1, sql: SCHEMA },
     maxBytes: MAX_BYTES,
     log,
-    opened: () => undefined,
+    opened: (database) => void database.run(SHARED_SCHEMA),
   });
 
   return {
+    ...sharedRows(file),
     /** All or nothing. Returns what is spent in the end, in the order of the rows. */
     add: (rows: readonly SpentRow[]): Amounts[] =>
       file.run((database) => {
@@ -72,7 +89,10 @@ export function createSpendingStore(path: string, log: Pick<Logger, "warn">) {
       file.run((database) =>
         statement<SpentRow>(
           database,
-          "SELECT * FROM spent WHERE rule = $rule AND window = $window AND endsMs > $timeMs ORDER BY fromMs DESC, cost DESC LIMIT $most",
+          `SELECT rule, window, subject, fromMs, max(endsMs) AS endsMs, sum(cost) AS cost, sum(input) AS input,
+             sum(output) AS output, sum(requests) AS requests
+           FROM ${ALL} WHERE rule = $rule AND window = $window AND endsMs > $timeMs
+           GROUP BY subject, fromMs ORDER BY fromMs DESC, cost DESC LIMIT $most`,
         ).all({ rule, window, timeMs, most }),
       ),
     /** What counts at this time, by subject: those who have spent most first. */
@@ -86,7 +106,7 @@ export function createSpendingStore(path: string, log: Pick<Logger, "warn">) {
         statement<Amounts & { subject: string }>(
           database,
           `SELECT subject, sum(cost) AS cost, sum(input) AS input, sum(output) AS output, sum(requests) AS requests
-           FROM spent WHERE rule = $rule AND window = $window AND endsMs > $timeMs
+           FROM ${ALL} WHERE rule = $rule AND window = $window AND endsMs > $timeMs
              AND fromMs >= coalesce((SELECT value FROM json_each($resets) WHERE key = subject), $resetAtMs)
            GROUP BY subject ORDER BY cost DESC, input + output DESC, requests DESC LIMIT $most`,
         ).all({ rule, window, timeMs, most, resetAtMs, resets: JSON.stringify(Object.fromEntries(subjectResets)) }),
@@ -94,15 +114,60 @@ export function createSpendingStore(path: string, log: Pick<Logger, "warn">) {
     /** Forgets some of what is long over. True: there is more. */
     forgetStep: (timeMs: number): boolean =>
       file.run((database) => {
-        const { changes } = statement(
-          database,
-          `DELETE FROM spent WHERE (rule, window, subject, fromMs) IN (
-             SELECT rule, window, subject, fromMs FROM spent
+        const counts = ["spent", "others"].map((table) => {
+          const { changes } = statement(
+            database,
+            `DELETE FROM ${table} WHERE (rule, window, subject, fromMs) IN (
+             SELECT rule, window, subject, fromMs FROM ${table}
              WHERE endsMs < $shortMs AND (endsMs < $longMs OR window NOT IN ('day', 'week', 'month'))
              ORDER BY endsMs LIMIT ${STEP_ROWS})`,
-        ).run({ shortMs: timeMs - SHORT_KEPT_MS, longMs: timeMs - KEPT_MS } as never);
-        return changes === STEP_ROWS;
+          ).run({ shortMs: timeMs - SHORT_KEPT_MS, longMs: timeMs - KEPT_MS } as never);
+          return changes;
+        });
+        return counts.includes(STEP_ROWS);
       }),
     close: () => file.close(),
+  };
+}
+
+/** What gateways with one Redis server keep beside their own. */
+function sharedRows(file: ResilientDatabase<undefined>) {
+  return {
+    /** Of other gateways, in place of what was known. */
+    copy: (rows: readonly SpentRow[]): void =>
+      file.run((database) => {
+        const copy = statement(database, COPY);
+        const copyAll = database.transaction(() => {
+          for (const row of rows) copy.run({ ...row } as never);
+        });
+        copyAll.immediate();
+      }),
+    copies: (rule: string, window: string, subject: string, timeMs: number): SpentRow[] =>
+      file.run((database) =>
+        statement<SpentRow>(
+          database,
+          "SELECT * FROM others WHERE rule = $rule AND window = $window AND subject = $subject AND endsMs > $timeMs",
+        ).all({ rule, window, subject, timeMs }),
+      ),
+    /** The accounts that have spent something that counts at this time. */
+    counting: (timeMs: number, most: number): { rule: string; subject: string }[] =>
+      file.run((database) =>
+        statement<{ rule: string; subject: string }>(
+          database,
+          "SELECT DISTINCT rule, subject FROM spent WHERE endsMs > $timeMs LIMIT $most",
+        ).all({ timeMs, most }),
+      ),
+    /** The id of the data folder: `made` the first time. */
+    folder: (made: string): string =>
+      file.run((database) =>
+        database
+          .transaction(() => {
+            const known = statement<{ id: string }>(database, "SELECT id FROM folder").get();
+            if (known !== null) return known.id;
+            statement(database, "INSERT INTO folder (id) VALUES ($id)").run({ id: made } as never);
+            return made;
+          })
+          .immediate(),
+      ),
   };
 }

@@ -23,6 +23,10 @@ export class RecencyList<Node extends Partial<Linked<Node>>> {
     return this.#oldest;
   }
 
+  get newest(): Node | undefined {
+    return this.#newest;
+  }
+
   /** True if a node that is in no other list is in this one. */
   has(node: Node): boolean {
     return node.older !== undefined || node.newer !== undefined || node === this.#oldest;

@@ -17,7 +17,7 @@ export interface RedisSurroundings {
 }
 
 interface Use extends Pick<RedisParts, "returned" | "waitedMs"> {
-  use: "response_cache" | "rate_limiting";
+  use: "response_cache" | "rate_limiting" | "budgets";
   /** Most connections. */
   poolSize: number;
   check: RedisParts["check"];

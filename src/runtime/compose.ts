@@ -35,7 +35,8 @@ export function compose(around: Surroundings) {
   const strategy = createStrategyPart(snapshot);
   const dataPath = (path: string) =>
     resolveDataPath(path, { dataDir: server.data_dir, baseDir: snapshot.baseDir, home });
-  const budgets = createBudgetsPart(snapshot, { ...around, dataPath, elsewhere: owner?.budgets });
+  const ofBudgets = { ...around, ...ofRedis, dataPath, waitedMs: limits.server.waitedMs, elsewhere: owner?.budgets };
+  const budgets = createBudgetsPart(snapshot, ofBudgets);
   const files = createFilesPart(snapshot, { dataPath, clock, log });
   const kvIndex = createKvIndexPart(snapshot, {
     fleet,
@@ -96,6 +97,7 @@ export function compose(around: Surroundings) {
       [
         { use: "response_cache", isThere: cache.server.isThere },
         { use: "rate_limiting", isThere: limits.server.isThere },
+        { use: "budgets", isThere: budgets.server.isThere },
       ].filter((server): server is { use: string; isThere: boolean } => server.isThere !== undefined),
     follow(next: ConfigSnapshot): void {
       for (const part of parts) part.follow(next);

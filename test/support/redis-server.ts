@@ -15,24 +15,28 @@ export interface RedisServerOptions {
   tls?: { certificate: string; key: string; authority: string };
   /** One node, which has all slots. */
   cluster?: boolean;
+  /** It has its data after a kill. */
+  keepsData?: boolean;
 }
 
 export type RedisServer = Awaited<ReturnType<typeof startRedisServer>>;
 
-export async function startRedisServer({ password, socket = false, tls, cluster = false }: RedisServerOptions = {}) {
+export async function startRedisServer(options: RedisServerOptions = {}) {
+  const { password, socket = false, tls, cluster = false, keepsData = false } = options;
   const folder = mkdtempSync(join(tmpdir(), "redis-"));
   chmodSync(folder, 0o700);
   const socketPath = join(folder, "redis.sock");
   const port = socket ? 0 : await freePort();
-  const options = ["--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", folder];
-  options.push(...(tls ? ["--port", "0", "--tls-port", String(port)] : ["--port", String(port)]));
+  const appendOnly = keepsData ? ["yes", "--appendfsync", "always"] : ["no"];
+  const given = ["--bind", "127.0.0.1", "--save", "", "--appendonly", ...appendOnly, "--dir", folder];
+  given.push(...(tls ? ["--port", "0", "--tls-port", String(port)] : ["--port", String(port)]));
   if (tls) {
-    options.push("--tls-cert-file", tls.certificate, "--tls-key-file", tls.key, "--tls-ca-cert-file", tls.authority);
-    options.push("--tls-auth-clients", "no");
+    given.push("--tls-cert-file", tls.certificate, "--tls-key-file", tls.key, "--tls-ca-cert-file", tls.authority);
+    given.push("--tls-auth-clients", "no");
   }
-  if (socket) options.push("--unixsocket", socketPath);
-  if (cluster) options.push("--cluster-enabled", "yes", "--cluster-port", String(await freePort()));
-  if (password !== undefined) options.push("--requirepass", password);
+  if (socket) given.push("--unixsocket", socketPath);
+  if (cluster) given.push("--cluster-enabled", "yes", "--cluster-port", String(await freePort()));
+  if (password !== undefined) given.push("--requirepass", password);
   const userInfo = password === undefined ? "" : `:${password}@`;
   const url = socket
     ? `redis+unix://${userInfo}${socketPath}`
@@ -40,7 +44,7 @@ export async function startRedisServer({ password, socket = false, tls, cluster 
   let child: Bun.Subprocess | undefined;
 
   async function start(): Promise<void> {
-    child = Bun.spawn([programPath("redis-server"), ...options], { stdout: "ignore", stderr: "inherit" });
+    child = Bun.spawn([programPath("redis-server"), ...given], { stdout: "ignore", stderr: "inherit" });
     await waitFor("Redis listens", () => isListening(socket ? socketPath : port));
   }
 
