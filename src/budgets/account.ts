@@ -20,6 +20,8 @@ interface SpentSpan {
   readonly others: Amounts;
   /** What that server was told of the first two; undefined: nothing, or it has forgotten. */
   told: Amounts | undefined;
+  /** The file has the others as they are. */
+  isCopied: boolean;
 }
 
 /** The server may have forgotten a span that ends so soon. */
@@ -50,8 +52,8 @@ export class Account implements Linked<Account> {
   /** What was spent before does not count: the time in the rule, or that which another gateway has told. */
   #resetAtMs: number;
   #resetMode: ResetMode = "first";
-  /** The number of the connection over which the server has been told everything. */
-  #toldOver: number | undefined;
+  /** The server that has been told everything, by the time of its beginning. */
+  #toldTo: number | undefined;
   readonly #heldByOthers: Amounts = { ...NOTHING };
   /** Requests that wait for a decision of the server. */
   waiting = 0;
@@ -104,7 +106,7 @@ export class Account implements Linked<Account> {
     this.#slots = rows.map(({ fromMs, endsMs, cost, input, output, requests }) => {
       return newSlot(fromMs, endsMs, { cost, input, output, requests });
     });
-    this.#toldOver = undefined;
+    this.#toldTo = undefined;
     for (const { fromMs, endsMs, cost, input, output, requests } of copies) {
       Object.assign(this.#slotOf(fromMs, endsMs).others, { cost, input, output, requests });
     }
@@ -153,11 +155,11 @@ export class Account implements Linked<Account> {
     this.advance(nowMs);
   }
 
-  /** What the server is to know. `connection`: the number of the one that it is told over. */
-  toShare(connection: number, nowMs: number) {
+  /** What the server is to know. `server`: the time of its beginning. */
+  toShare(server: number, nowMs: number) {
     const { fromMs, untilMs } = this.#spans(nowMs);
-    const tellsAll = this.#toldOver !== connection;
-    this.#toldOver = connection;
+    const tellsAll = this.#toldTo !== server;
+    this.#toldTo = server;
     const spent: SpentSlot[] = [];
     let isNew = tellsAll;
     for (const slot of this.#slots) {
@@ -170,7 +172,7 @@ export class Account implements Linked<Account> {
     }
     return {
       ...{ fromMs, untilMs, resetAtMs: this.#resetAtMs, resetMode: this.#resetMode, spent },
-      held: { ...this.#reserved },
+      ...{ held: { ...this.#reserved }, known: { ...this.#spent } },
       /** The server may not know its name. */
       isNew: isNew && this.subject !== "",
     };
@@ -178,39 +180,45 @@ export class Account implements Linked<Account> {
 
   /** The server may not know of what it was told. */
   tellAgain(): void {
-    this.#toldOver = undefined;
+    this.#toldTo = undefined;
     Object.assign(this.#heldByOthers, NOTHING);
   }
 
-  /** What all gateways have spent together. False where the server has lost what it was told. */
-  merge({ heldByOthers, spent }: SharedState, nowMs: number): { isComplete: boolean; crossed: Threshold[] } {
+  /**
+   * What all gateways have spent together, as a server says that may be too young to have heard of all of them. Returns the
+   * thresholds that were crossed.
+   */
+  merge({ heldByOthers, spent }: SharedState, nowMs: number, isYoung: boolean): Threshold[] {
     this.#resetMode = "follow";
     Object.assign(this.#heldByOthers, heldByOthers);
-    let isComplete = true;
     const known = new Map(spent.map((slot) => [slot.fromMs, slot]));
     for (const { fromMs, endsMs } of spent) this.#slotOf(fromMs, endsMs);
     for (const slot of this.#slots) {
-      const { told = NOTHING } = slot;
-      const total = known.get(slot.fromMs) ?? NOTHING;
-      const others = remainder(total, told);
-      if (slot.endsMs > nowMs + CLOCK_MARGIN_MS && !isNothing(remainder(told, total))) isComplete = false;
-      if (!known.has(slot.fromMs) || Bun.deepEquals(others, slot.others)) continue;
+      const total = known.get(slot.fromMs);
+      // What is over is kept as it was last known.
+      if (total === undefined && slot.endsMs <= nowMs + CLOCK_MARGIN_MS) continue;
+      const others = remainder(total ?? NOTHING, slot.told ?? NOTHING);
+      if (isYoung) add(others, remainder(slot.others, others));
+      if (Bun.deepEquals(others, slot.others)) continue;
       Object.assign(slot.others, others);
+      slot.isCopied = false;
       this.isCopySaved = false;
     }
     this.#steadyUntilMs = Number.NEGATIVE_INFINITY;
     this.#sum(nowMs);
     const crossed = this.#passed() > this.#told ? this.#crossed() : [];
     this.advance(nowMs);
-    return { isComplete, crossed };
+    return crossed;
   }
 
   /** A copy of what others have spent, for the file. */
   copies(): SpentRow[] {
     const { id: rule, window } = this.#rule;
     return this.#slots
-      .filter(({ others }) => !isNothing(others))
-      .map(({ fromMs, endsMs, others }) => {
+      .filter(({ isCopied }) => !isCopied)
+      .map((slot) => {
+        const { fromMs, endsMs, others } = slot;
+        slot.isCopied = true;
         return { rule, window: windowText(window), subject: this.subject, fromMs, endsMs, ...others };
       });
   }
@@ -403,7 +411,7 @@ export class Account implements Linked<Account> {
 }
 
 function newSlot(fromMs: number, endsMs: number, saved: Amounts): SpentSpan {
-  return { fromMs, endsMs, saved, unsaved: { ...NOTHING }, others: { ...NOTHING }, told: undefined };
+  return { fromMs, endsMs, saved, unsaved: { ...NOTHING }, others: { ...NOTHING }, told: undefined, isCopied: true };
 }
 
 function ownOf({ saved, unsaved }: SpentSpan): Amounts {

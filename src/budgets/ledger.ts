@@ -27,11 +27,7 @@ interface LedgerParts {
   maxAccounts?: number;
   /** Where several gateways have their budgets together. */
   together?:
-    | ((told: {
-        crossed(threshold: Threshold): void;
-        copied(account: Account): void;
-        connected(): void;
-      }) => SharedBudgets)
+    | ((told: { crossed(threshold: Threshold): void; copied(account: Account): void; isNew(): void }) => SharedBudgets)
     | undefined;
 }
 
@@ -65,7 +61,7 @@ export function createLedger(parts: LedgerParts) {
       unsaved.add(account);
       saveAfter(SAVE_AFTER_MS);
     },
-    connected: tellAll,
+    isNew: tellAll,
   });
   const wallTime = shared?.nowMs ?? clock.wallTime;
   let rules = parts.rules;
@@ -129,7 +125,10 @@ export function createLedger(parts: LedgerParts) {
     } catch (error) {
       failed(error);
     }
-    for (const account of uses) shared?.tell(account);
+    for (const account of uses) {
+      account.tellAgain();
+      shared?.tell(account);
+    }
   }
 
   function forget(account: Account): void {
@@ -137,6 +136,7 @@ export function createLedger(parts: LedgerParts) {
     uses.remove(account);
     unsaved.delete(account);
     account.isKept = false;
+    shared?.forget(account);
     if (shared === undefined || account.isIdle) return;
     account.giveBack();
     shared.tell(account);

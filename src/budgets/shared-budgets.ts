@@ -21,8 +21,8 @@ interface SharedBudgetsParts {
     crossed(threshold: Threshold): void;
     /** What others have spent has to be written down. */
     copied(account: Account): void;
-    /** The server knows nothing that was told before: every account that has spent has to be told. */
-    connected(): void;
+    /** The server may know nothing that was told before: every account that has spent has to be told. */
+    isNew(): void;
   };
 }
 
@@ -55,12 +55,12 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
   const untold = new Set<Account>();
   let orders: Order[] = [];
   let number = 0;
-  let connection = 0;
+  /** When the server began, by its clock: one that has lost its data is a new one. */
+  let sinceMs = 0;
   /** What the server's clock is ahead of this one. */
   let aheadMs = 0;
   let folderId: string | undefined;
   let flight: Promise<void> | undefined;
-  let calledMs = Number.NEGATIVE_INFINITY;
   const renewal = setInterval(renew, RENEW_MS);
   let recent: () => Iterable<Account> = () => [];
 
@@ -73,7 +73,14 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
 
   function run(client: RedisClient, call: Pick<BudgetCall, "accounts" | "orders">): Promise<SharedReply> {
     folderId ??= folder();
-    return runShared(client, holders(), { ...call, holder, number: ++number, folder: folderId, leaseMs: LEASE_MS });
+    return runShared(client, holders(), {
+      ...call,
+      holder,
+      number: ++number,
+      folder: folderId,
+      leaseMs: LEASE_MS,
+      sinceMs,
+    });
   }
 
   function noteClock(serverMs: number): void {
@@ -88,7 +95,9 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
   }
 
   async function fly(): Promise<void> {
-    while ((orders.length > 0 || untold.size > 0) && isThere()) await callOnce();
+    let works = true;
+    // Where only something has to be told, it is told with a later call.
+    while (isThere() && (orders.length > 0 || (untold.size > 0 && works))) works = await callOnce();
     flight = undefined;
     for (const order of orders.splice(0)) order.decided(undefined);
   }
@@ -110,18 +119,18 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
     return { batch, accounts: [...accounts] };
   }
 
-  async function callOnce(): Promise<void> {
+  /** False where the server did not answer as it should. */
+  async function callOnce(): Promise<boolean> {
     const { batch, accounts } = take();
     const reply = await ask(batch, accounts);
     if (reply === undefined) {
       for (const account of accounts) tellAgain(account);
       for (const order of batch) order.decided(undefined);
-      return;
+      return false;
     }
     // What was granted is set aside before anything else is sent.
     for (const [place, account] of accounts.entries()) {
-      const { isComplete, crossed } = account.merge(reply.accounts[place] as never, nowMs());
-      if (!isComplete) tellAgain(account);
+      const crossed = account.merge(reply.accounts[place] as never, nowMs(), reply.isYoung);
       if (!account.isKept) continue;
       if (!account.isCopySaved) told.copied(account);
       for (const threshold of crossed) told.crossed(threshold);
@@ -133,6 +142,7 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
         refusedBy: refusal && { account: accounts[refusal.account] as Account, limit: refusal.limit },
       });
     }
+    return true;
   }
 
   function tellAgain(account: Account): void {
@@ -152,10 +162,9 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
       })),
     }));
     for (let turn = 0; turn < MAX_TRIES; turn++) {
-      calledMs = clock.now();
       const reply = await redis()?.ask((client) => {
         const told = accounts.map((account) => {
-          const { isNew, ...state } = account.toShare(connection, nowMs());
+          const { isNew, ...state } = account.toShare(sinceMs, nowMs());
           const listed = isNew ? { key: listOf(account.rule), subject: account.subject } : undefined;
           return { ...state, key: keyOf(account), listed };
         });
@@ -167,6 +176,9 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
         return reply;
       }
       aheadMs = reply.nowMs - clock.wallTime();
+      const isNew = reply.sinceMs !== sinceMs;
+      sinceMs = reply.sinceMs;
+      if (isNew) told.isNew();
       for (const [place, account] of accounts.entries()) {
         account.tellAgain();
         account.resetTo(reply.resets[place] as number, nowMs());
@@ -177,7 +189,7 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
 
   /** The lease; and what others have spent meanwhile, of the accounts that were used last. */
   function renew(): void {
-    if (!isThere() || clock.now() - calledMs < RENEW_MS / 2) return;
+    if (!isThere()) return;
     for (const account of recent()) {
       if (untold.size >= MAX_ACCOUNTS) break;
       untold.add(account);
@@ -215,9 +227,8 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
     async check(client: RedisClient): Promise<void> {
       const reply = await run(client, { accounts: [], orders: [] });
       noteClock(reply.nowMs);
-      connection++;
-      told.connected();
-      begin();
+      sinceMs = reply.sinceMs;
+      told.isNew();
     },
     /** The server is there again. */
     returned: begin,
@@ -237,6 +248,8 @@ export function createSharedBudgets({ prefix, redis, folder, clock, told }: Shar
       untold.add(account);
       begin();
     },
+    /** It is told from the file later, if it has to be. */
+    forget: (account: Account) => void untold.delete(account),
     isUntold: (account: Account) => untold.has(account),
     async stop(): Promise<void> {
       clearInterval(renewal);

@@ -17,13 +17,15 @@ export type ResetMode = "follow" | "first" | "change";
 
 interface SharedAccount {
   key: string;
-  /** The span that counts now; the server refuses where its clock is not in it. */
+  /** The span that counts now; the server refuses where its clock is far from it. */
   fromMs: number;
   untilMs: number;
   resetAtMs: number;
   resetMode: ResetMode;
   /** What this data folder has spent, where the server may not know of it. */
   spent: readonly SpentSlot[];
+  /** What all have spent, as this process knows it: that much counts while the server is young. */
+  known: Readonly<Amounts>;
   /** What this process has set aside. */
   held: Readonly<Amounts>;
   /** Where the rule keeps the names of its subjects, and the name of this one; undefined: it is there already. */
@@ -53,6 +55,8 @@ export interface BudgetCall {
   folder: string;
   /** What is set aside is given back so long after the last call. */
   leaseMs: number;
+  /** When the server began to know of any holder, as far as it is known: it tells where it is another one. */
+  sinceMs: number;
   accounts: readonly SharedAccount[];
   orders: readonly SharedOrder[];
 }
@@ -65,19 +69,23 @@ export interface SharedState {
 }
 
 export type SharedReply =
-  /** Nothing was done: a span is not that of the server's clock, or a budget was reset by another gateway. */
-  | { isDone: false; nowMs: number; resets: (number | undefined)[] }
+  /** Nothing was done: a span is far from the server's clock, a budget was reset by another gateway, or the server is a new one. */
+  | { isDone: false; nowMs: number; sinceMs: number; resets: (number | undefined)[] }
   /** `refusals`: for each order the account and the limit that refuse it; undefined: it is granted. */
   | {
       isDone: true;
       nowMs: number;
+      sinceMs: number;
+      /** The server has begun from nothing: not every gateway may have told it again. */
+      isYoung: boolean;
       accounts: SharedState[];
       refusals: ({ account: number; limit: number } | undefined)[];
     };
 
 /**
  * A hash for each account: "reset"; "h HOLDER", what a process has set aside; "s FROM FOLDER", what a data folder has spent in a
- * span, which only grows. KEYS[1] is a hash of all holders: how long each is taken to live, and its last call.
+ * span, which only grows. KEYS[1] is a hash of all holders: how long each is taken to live, and its last call; and
+ * "since", when the server began to know of any.
  */
 const SCRIPT = `
 local call = cjson.decode(ARGV[1])
@@ -103,20 +111,30 @@ local function amount(of, name)
 end
 local living = {}
 local holders = redis.call('HGETALL', KEYS[1])
+local since = now
+for i = 1, #holders, 2 do
+  if holders[i] == 'since' then since = tonumber(holders[i + 1]) or now end
+end
 for i = 1, #holders, 2 do
   local lease = read(holders[i + 1], 2)
   if lease and holders[i] == call.holder and lease[2] >= call.number then return redis.error_reply('LATE call') end
-  if lease and lease[1] > now then living[holders[i]] = true else redis.call('HDEL', KEYS[1], holders[i]) end
+  if lease and lease[1] > now then living[holders[i]] = true elseif holders[i] ~= 'since' then redis.call('HDEL', KEYS[1], holders[i]) end
 end
 local isDone, resets = 1, {}
+local isYoung = now - since < call.young
+if since ~= call.since then isDone = 0 end
 for i, account in ipairs(call.accounts) do
   local stored = tonumber(redis.call('HGET', KEYS[i + 1], 'reset') or '')
   local reset = account.reset
   if stored and (account.mode == 'follow' or (account.mode == 'first' and stored > reset)) then reset = stored end
   resets[i] = reset
-  if reset ~= account.reset or now < account.from or now >= account.till then isDone = 0 end
+  if reset ~= account.reset or now < account.from - call.slack or now >= account.till + call.slack then isDone = 0 end
 end
-if isDone == 0 then return { ARGV[2], 0, now, resets } end
+if isDone == 0 then
+  redis.call('HSET', KEYS[1], 'since', text({ since }))
+  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', 10 * call.lease))
+  return { ARGV[2], 0, now, since, resets }
+end
 local states, held, spent = {}, {}, {}
 for i, account in ipairs(call.accounts) do
   local key = KEYS[i + 1]
@@ -150,6 +168,9 @@ for i, account in ipairs(call.accounts) do
       local known = read(value, 4)
       if known and living[string.sub(name, 3)] then add(others, known, 1) else redis.call('HDEL', key, name) end
     end
+  end
+  if isYoung then
+    for part = 1, 4 do total[part] = math.max(total[part], account.known[part]) end
   end
   local state = { reset, others[1], others[2], others[3], others[4] }
   for _, from in ipairs(order) do
@@ -197,8 +218,9 @@ for i, account in ipairs(call.accounts) do
   end
 end
 redis.call('HSET', KEYS[1], call.holder, text({ now + call.lease, call.number }))
+redis.call('HSET', KEYS[1], 'since', text({ since }))
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', 10 * call.lease))
-return { ARGV[2], 1, now, states, refusals }
+return { ARGV[2], 1, now, since, states, refusals }
 `;
 
 const scriptDigest = lazily(() => new Bun.CryptoHasher("sha1").update(SCRIPT).digest("hex"));
@@ -218,6 +240,10 @@ export async function runShared(client: RedisClient, holders: string, call: Budg
   return readReply(reply, call, turn);
 }
 
+/** So far a gateway's time may be from that of the server: what counts is decided by the server's alone. */
+const CLOCK_SLACK_MS = 2_000;
+/** Every gateway that lives is there again in this time: the longest pause between two attempts, and some more. */
+const YOUNG_MS = 20_000;
 /** Subjects that are read. */
 const MAX_SUBJECTS = 1_000;
 
@@ -235,11 +261,12 @@ export async function readSubjects(client: RedisClient, list: string, nowMs: num
   return subjects;
 }
 
-function written({ holder, number, folder, leaseMs, accounts, orders }: BudgetCall) {
+function written({ holder, number, folder, leaseMs, sinceMs, accounts, orders }: BudgetCall) {
   return {
     ...{ holder, number, folder, lease: leaseMs },
-    accounts: accounts.map(({ fromMs, untilMs, resetAtMs, resetMode, spent, held, listed }) => ({
-      ...{ from: fromMs, till: untilMs, reset: resetAtMs, mode: resetMode, held: listOf(held) },
+    ...{ since: sinceMs, slack: CLOCK_SLACK_MS, young: YOUNG_MS },
+    accounts: accounts.map(({ fromMs, untilMs, resetAtMs, resetMode, spent, known, held, listed }) => ({
+      ...{ from: fromMs, till: untilMs, reset: resetAtMs, mode: resetMode, held: listOf(held), known: listOf(known) },
       ...(listed && { list: listed.key, subject: listed.subject }),
       spent: spent.map((slot) => [slot.fromMs, slot.endsMs, ...listOf(slot)]),
     })),
@@ -261,14 +288,14 @@ const STATE_FIELDS = 5;
 
 function readReply(reply: unknown, call: BudgetCall, turn: string): SharedReply {
   if (!Array.isArray(reply) || reply[0] !== turn) throw new BadAnswer();
-  const [, flag, now, states, refusals] = reply as unknown[];
-  const nowMs = counts([now])[0] as number;
+  const [, flag, now, since, states, refusals] = reply as unknown[];
+  const [nowMs, sinceMs] = counts([now, since]) as [number, number];
   const rows = listIn(states, call.accounts.length);
-  if (flag === 0) return { isDone: false, nowMs, resets: counts(rows) };
+  if (flag === 0) return { isDone: false, nowMs, sinceMs, resets: counts(rows) };
   if (flag !== 1) throw new BadAnswer();
   return {
     isDone: true,
-    nowMs,
+    ...{ nowMs, sinceMs, isYoung: nowMs - sinceMs < YOUNG_MS },
     accounts: rows.map(readState),
     refusals: listIn(refusals, call.orders.length).map((pair) => {
       const [account = 0, limit = 0] = counts(pair);

@@ -234,3 +234,24 @@ test("each gateway tells a threshold once", async () => {
     expect(told.map((line) => line.includes("50 %"))).toEqual([true, false]);
   }
 });
+
+test("a window of a second is shared, and gives back what was spent", async () => {
+  const rules = [{ id: "all", limit: { requests: 5 }, window: "1s" }];
+  const pair = await Promise.all([start({ rules }), start({ rules })]);
+  expect(await askAll(pair, 5, () => 1)).toBe(5);
+  for (const gateway of pair) {
+    expect(await waitFor("room again", async () => (await statusOf(gateway)) === 200)).toBe(true);
+    expect(gateway.printed.stderrLines.filter((line) => line.includes("Redis is away"))).toEqual([]);
+  }
+});
+
+test("what the server has lost it is told again", async () => {
+  const rules = [{ id: "all", limit: { requests: 6 }, window: "month" }];
+  const pair = await Promise.all([start({ rules }), start({ rules })]);
+  expect(await askAll(pair, 4, () => 1)).toBe(4);
+  for (const gateway of pair) await limitOf(gateway);
+  await redis.send("FLUSHALL");
+  for (const gateway of pair) await limitOf(gateway);
+  for (const gateway of pair) expect((await limitOf(gateway)).spent).toBe(4);
+  expect(await askAll(pair, 6, () => 1)).toBe(2);
+});
