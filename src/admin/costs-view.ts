@@ -2,7 +2,8 @@
 // names, or by day; of all time or of a window.
 
 import type { StatsCollector } from "../stats/collector.ts";
-import { addSums, noCosts } from "../stats/costs.ts";
+import { addSums, NONE, noCosts } from "../stats/costs.ts";
+import { OTHER } from "../stats/counted.ts";
 import type { CostNames, CostSums } from "../stats/written-stats.ts";
 import { badParameter, readTimes, type Times } from "./query.ts";
 
@@ -53,12 +54,36 @@ export function usageView(collector: StatsCollector, query: URLSearchParams) {
   const { rows, total, unpriced_models } = sumUp(collector, by, times);
   return {
     by,
-    currency: collector.settings.currency,
-    unpriced_models,
-    since: times.sinceMs === undefined ? null : new Date(times.sinceMs).toISOString(),
-    until: times.untilMs === undefined ? null : new Date(times.untilMs).toISOString(),
+    ...framed(collector, times, unpriced_models),
     total: { ...total, cost: rounded(total.cost) },
     rows,
+  };
+}
+
+/** The same of one key; names that stand for several callers are of none. */
+export function ownUsageView<Group extends GroupName>(
+  collector: StatsCollector,
+  keyId: string,
+  by: readonly Group[],
+  query: URLSearchParams,
+) {
+  const times = readTimes(query, collector.nowMs);
+  const isNobody = keyId === NONE || keyId === OTHER;
+  const { rows, total, unpriced_models } = sumUp(collector, by, times, (row) => !isNobody && row.key_id === keyId);
+  return {
+    by,
+    ...framed(collector, times, unpriced_models),
+    total: { ...total, cost: rounded(total.cost) },
+    rows,
+  };
+}
+
+function framed({ settings }: StatsCollector, { sinceMs, untilMs }: Times, unpriced_models: string[]) {
+  return {
+    currency: settings.currency,
+    unpriced_models,
+    since: sinceMs === undefined ? null : new Date(sinceMs).toISOString(),
+    until: untilMs === undefined ? null : new Date(untilMs).toISOString(),
   };
 }
 
@@ -68,11 +93,17 @@ export function memberOf(group: GroupName): (typeof GROUPS)[GroupName] {
 }
 
 /** The dearest first, and days from the newest on. */
-function sumUp(collector: StatsCollector, by: readonly GroupName[], { sinceMs, untilMs }: Times) {
+function sumUp(
+  collector: StatsCollector,
+  by: readonly GroupName[],
+  { sinceMs, untilMs }: Times,
+  counts: (row: CostNames) => boolean = () => true,
+) {
   const groups = new Map<string, CostGroup>();
   const total = noCosts();
   const unpriced = new Set<string>();
   for (const { fromMs, row } of collector.costs(sinceMs, untilMs)) {
+    if (!counts(row)) continue;
     const names = namesOf(row, by, fromMs);
     const key = Object.values(names).join("\u0000");
     const group = groups.get(key) ?? { ...names, ...noCosts() };

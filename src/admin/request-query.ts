@@ -10,11 +10,12 @@ import { type Parameter, queryParameter } from "../openapi/operation.ts";
 import type { ColumnName, Value } from "../request-log/columns.ts";
 import { type Condition, type Group, type Mark, type RequestSearch, SORTS, type Sort } from "../request-log/search.ts";
 import type { Call } from "../server/endpoint.ts";
+import type { StatsCollector } from "../stats/collector.ts";
 import type { KeptError } from "../stats/error-recorder.ts";
 import type { Stories } from "../stats/stories.ts";
 import { badParameter, groupsPattern, readNumber, readTimes, timeText, WINDOW_NAMES } from "./query.ts";
 import { GROUP_NAMES, GROUPS, type GroupName, RUNNING, SHOWN_OUTCOMES } from "./request-schemas.ts";
-import { requestRow, storyView } from "./request-view.ts";
+import { ownRow, requestRow, storyView } from "./request-view.ts";
 
 const DEFAULT_LIMIT = 50;
 const MAX_LIMIT = 1_000;
@@ -104,6 +105,32 @@ export async function listRequests(
     requests: page.stories.map((story) => requestRow(stories, story)),
     total: page.total,
     searched_since: toTime(page.searchedSinceMs),
+    next_cursor: page.next === undefined ? null : cursorOf(page.next),
+  };
+}
+
+const MOST_OWN = 100;
+const OWN_FILTERS = ["model", "outcome", "window", "since", "until"];
+
+/** The answer of GET /v1/me/requests: those of one key alone. */
+export async function ownRequests(
+  search: RequestSearch,
+  stories: Stories,
+  collector: Pick<StatsCollector, "costOf" | "settings">,
+  keyId: string,
+  query: URLSearchParams,
+  caller: SearchCaller,
+) {
+  const asked = new URLSearchParams([...query].filter(([name]) => OWN_FILTERS.includes(name)));
+  const { conditions, ...filters } = readFilters(asked, caller);
+  const isOwn: Condition = { columns: ["keyId"], test: (value) => value === keyId };
+  const limit = Math.min(readLimit(query), MOST_OWN);
+  const page = await waiting(
+    search.page({ ...filters, conditions: [isOwn, ...conditions], sort: "time", limit, behind: readCursor(query) }),
+  );
+  return {
+    currency: collector.settings.currency,
+    requests: page.stories.map((story) => ownRow(stories, story, collector.costOf(story))),
     next_cursor: page.next === undefined ? null : cursorOf(page.next),
   };
 }

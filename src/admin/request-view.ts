@@ -73,6 +73,38 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: RequestRe
   };
 }
 
+/** For the holder of its key: without backends, whose words may quote more than the key may know. */
+export function ownRow(stories: Pick<Stories, "startedAt">, story: RequestRecord, cost: number | undefined) {
+  const { key_id, user_id, organization_id, client, target, backend, failure, attempts, ...row } = requestRow(
+    stories,
+    story,
+  );
+  return {
+    ...row,
+    model: story.shownModel,
+    cost: cost ?? null,
+    cached: story.cache === "HIT",
+    attempts: story.steps.flatMap((step) => (step.kind === "attempt" ? [ownAttempt(step)] : [])),
+  };
+}
+
+function ownAttempt({ model, failure, status, durationMs }: AttemptStep) {
+  return {
+    model,
+    outcome: attemptOutcome(failure, durationMs),
+    failure: failure ?? null,
+    status: status ?? null,
+    duration_ms: roundOrNull(durationMs),
+  };
+}
+
+function attemptOutcome(
+  failure: string | undefined,
+  durationMs: number | undefined,
+): "failed" | "running" | "succeeded" {
+  return failure !== undefined ? "failed" : durationMs === undefined ? "running" : "succeeded";
+}
+
 const outcomeOf = ({ outcome }: RequestRecord) => outcome ?? RUNNING;
 
 function durationOf(story: RequestRecord): number {
@@ -93,7 +125,7 @@ function stepView(step: StoryStep): WithoutText<RequestStep> {
         strategy: step.strategy ?? null,
         score_means: step.scoreMeans ?? null,
         candidates: (step.candidates ?? []).map((candidate) => candidateView(candidate, step)),
-        outcome: step.failure !== undefined ? "failed" : step.durationMs === undefined ? "running" : "succeeded",
+        outcome: attemptOutcome(step.failure, step.durationMs),
         failure: step.failure ?? null,
         detail: step.detail ?? null,
         retry_after_ms: roundOrNull(step.retryAfterMs),

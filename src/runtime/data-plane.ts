@@ -72,13 +72,13 @@ export function buildDataPlane(
   parts: DataPlaneParts,
   { settings, attachments }: Pick<ConfigSnapshot, "settings" | "attachments">,
 ) {
-  const { adminTable, metrics } = around;
+  const { adminTable, metrics, ownUsage } = around;
   const metadata = createModelMetadata({ backends: settings.backends, external: attachments.metadata });
   const configured: Configured = { settings, metadata, promptFiles: attachments.promptFiles };
   const pipeline = buildPipeline(around, parts, configured);
   const publicApi = publicApiParts(around, parts, configured, pipeline);
   const openApi = openApiRoute(async () => [...table.endpoints, ...(await adminTable()).endpoints]);
-  const table = createRouteTable([...publicRoutes(publicApi), ...metrics, openApi], {
+  const table = createRouteTable([...publicRoutes(publicApi), ...ownUsage, ...metrics, openApi], {
     notBuilt: NOT_BUILT,
     elsewhere: [...ADMIN_PATHS, ...DASHBOARD_PATHS],
   });

@@ -8,6 +8,7 @@ import { createAdminDoor } from "../admin/admin-auth.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import type { AdminParts } from "../admin/parts.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
+import { ownUsageRoutes } from "../api/me-usage.ts";
 import type { Part } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { followConfigFile } from "../config/store/file-reload.ts";
@@ -21,6 +22,7 @@ import { lazily } from "../lib/lazily.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import { createResponseStore } from "../pipeline/response-store.ts";
+import { createRequestSearch } from "../request-log/search.ts";
 import type { CacheStatistics, ResponseCache } from "../response-cache/cache.ts";
 import type { Surface } from "../server/request-target.ts";
 import { createRouteTable } from "../server/route-table.ts";
@@ -143,6 +145,13 @@ export function createGateway({
     reporter: telemetry.reporter,
     happened: { ...events, budgetCrossed: (change) => telemetry.happenings.budgetCrossed(change) },
     metrics: metricsRoutes(adminParts),
+    // A search of its own, so that holders of keys do not keep operators waiting.
+    ownUsage: ownUsageRoutes(
+      lazily(() => ({
+        ...adminParts,
+        search: createRequestSearch({ stories: telemetry.stories, log: telemetry.requestLog, clock }),
+      })),
+    ),
     adminTable: lazily(async () => {
       const { adminRoutes } = await import("../admin/routes.ts");
       const { dashboardRoutes } = await import("../dashboard/routes.ts");

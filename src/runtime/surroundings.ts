@@ -47,6 +47,8 @@ export interface Surroundings {
   } & BudgetEvents;
   responses: ResponseStore;
   metrics: readonly DescribedEndpoint[];
+  /** What callers ask about their own requests, which the process with the counts answers. */
+  ownUsage: readonly DescribedEndpoint[];
   /** Made once, whatever the settings become, and when it is first asked for: few gateways are asked at all. */
   adminTable(): Promise<RouteTable<DescribedEndpoint>>;
   /** Other processes with this one's index of KV caches; `follows`: another one follows the events of the engines. */

@@ -119,6 +119,14 @@ export class StatsCollector {
     return this.#parts.priceOf?.(model, backend === NONE ? undefined : backend) !== undefined;
   }
 
+  /** By the prices of now, of what is kept of a request; undefined: there is no price, or its tokens were not counted. */
+  costOf({ model, answeredBy = model, backend, cache, promptTokens, completionTokens, isShared }: RequestRecord) {
+    if (cache === "HIT" || isShared) return 0;
+    const prices = this.#parts.priceOf?.(answeredBy, backend);
+    if (prices === undefined || promptTokens === undefined || completionTokens === undefined) return undefined;
+    return costOf({ input: { total: promptTokens }, output: { total: completionTokens } }, prices);
+  }
+
   /** The name under which a backend is counted: its own, unless there were too many. */
   backendName(backend: string): string {
     const { maxBackends = DEFAULT_MAX_BACKENDS } = this.#parts;

@@ -5,6 +5,7 @@ import { openKeyStore } from "../access/key-store.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
+import { ownUsageRoutes } from "../api/me-usage.ts";
 import type { BudgetEvents } from "../budgets/budgets-part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { DASHBOARD_PATHS } from "../dashboard/paths.ts";
@@ -111,6 +112,9 @@ export function createWorker(
   const replicas = createReplicas({ start, snapshot, channel, log, offsetMs, composed: () => composed });
   const { circuits, fleet, otlp, reports, news, flights } = replicas;
   const metrics = metricsRoutes({ registry: undefined, settings: current });
+  const ownUsage = ownUsageRoutes(() => {
+    throw new Error("the counts are in the primary");
+  });
   const composed: Composition = compose({
     snapshot,
     home: env.HOME,
@@ -132,6 +136,7 @@ export function createWorker(
     },
     responses: createRemoteResponses(channel, clock.now),
     metrics,
+    ownUsage,
     adminTable: () => Promise.reject(new Error("the admin API is in the primary")),
     kvPeers: { teller: news, follows: true },
     owner: {
@@ -152,7 +157,12 @@ export function createWorker(
   fleet.hear(start.facts);
   circuits.follow(start.circuits);
 
-  const handedOn = [...ADMIN_PATHS, ...DASHBOARD_PATHS, ...metrics.map(({ path }) => path), OPENAPI_PATH];
+  const handedOn = [
+    ...ADMIN_PATHS,
+    ...DASHBOARD_PATHS,
+    ...[...metrics, ...ownUsage].map(({ path }) => path),
+    OPENAPI_PATH,
+  ];
   const ownPaths = composed.running.paths.filter((path) => !handedOn.includes(path));
   const api: Surface = {
     paths: ownPaths,
