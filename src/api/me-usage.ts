@@ -48,7 +48,7 @@ const sums = {
 };
 
 /** What the rows of a key's own usage can be about. */
-export const OWN_GROUPS = ["model", "day"] as const;
+const OWN_GROUPS = ["model", "day"] as const;
 
 export const OwnUsage = namedShape("OwnUsage", {
   by: list(oneOfTexts(...OWN_GROUPS)),

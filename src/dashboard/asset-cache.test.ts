@@ -14,6 +14,7 @@ const bytes = (text: string) => new Uint8Array(Buffer.from(text));
 const file = { type: "text/javascript", plain: bytes("plain"), gzip: bytes("gzip"), br: bytes("br") };
 const ASSETS: Assets = {
   script: "main-1.js",
+  ownScript: "me-1.js",
   theme: "theme-1.js",
   style: "style-1.css",
   files: new Map([["main-1.js", file]]),

@@ -11,6 +11,8 @@ export interface Asset {
 export interface Assets {
   /** Names of the files, by what the page needs them for. */
   script: string;
+  /** Of the page for holders of keys. */
+  ownScript: string;
   theme: string;
   style: string;
   files: ReadonlyMap<string, Asset>;

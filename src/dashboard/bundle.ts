@@ -3,7 +3,7 @@
 import { join } from "node:path";
 import type { Asset, Assets } from "./asset.ts";
 
-const ENTRIES = ["main.tsx", "theme.ts", "style.css"] as const;
+const ENTRIES = ["main.tsx", "me.tsx", "theme.ts", "style.css"] as const;
 
 /** Text of this size is compressed best, once, and sent many times. */
 const BROTLI_QUALITY = 11;
@@ -27,7 +27,7 @@ export async function bundleAssets(): Promise<Assets> {
     }),
   );
   const files = new Map(made);
-  return { script: nameOf("main"), theme: nameOf("theme"), style: nameOf("style"), files };
+  return { script: nameOf("main"), ownScript: nameOf("me"), theme: nameOf("theme"), style: nameOf("style"), files };
 
   function nameOf(entry: string): string {
     const found = [...files.keys()].find((name) => name.startsWith(`${entry}-`));

@@ -9,7 +9,7 @@ export function packAssets({ files, ...names }: Assets): string {
   return JSON.stringify({ ...names, files: packed });
 }
 
-type Packed = Pick<Assets, "script" | "theme" | "style"> & {
+type Packed = Pick<Assets, "script" | "ownScript" | "theme" | "style"> & {
   files: ({ name: string } & Record<keyof Asset, string>)[];
 };
 

@@ -28,6 +28,21 @@ export const SECURITY_HEADERS: Readonly<Record<string, string>> = {
 
 /** Addresses are relative, so that a proxy may put the whole gateway below a path of its own. */
 export function renderPage({ script, theme, style }: Assets): string {
+  return pageOf({ root: "", folder: "dashboard/", script, theme, style });
+}
+
+/** The page for holders of keys, below the other one. */
+export function renderOwnPage({ ownScript, theme, style }: Assets): string {
+  return pageOf({ root: "../", folder: "", script: ownScript, theme, style });
+}
+
+interface PageParts extends Pick<Assets, "script" | "theme" | "style"> {
+  /** Of the gateway, and of the files, as seen from the page. */
+  root: string;
+  folder: string;
+}
+
+function pageOf({ root, folder, script, theme, style }: PageParts): string {
   return `<!doctype html>
 <html lang="en">
 <head>
@@ -35,13 +50,13 @@ export function renderPage({ script, theme, style }: Assets): string {
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <title>Signalbox</title>
-<link rel="icon" href="favicon.ico" type="image/svg+xml">
-<link rel="stylesheet" href="dashboard/${style}">
-<script src="dashboard/${theme}"></script>
-<script type="module" src="dashboard/${script}"></script>
+<link rel="icon" href="${root}favicon.ico" type="image/svg+xml">
+<link rel="stylesheet" href="${folder}${style}">
+<script src="${folder}${theme}"></script>
+<script type="module" src="${folder}${script}"></script>
 </head>
 <body>
-<noscript><p>The dashboard needs JavaScript. The admin API says the same: GET /openapi.json.</p></noscript>
+<noscript><p>This page needs JavaScript. The API says the same: GET /openapi.json.</p></noscript>
 </body>
 </html>
 `;

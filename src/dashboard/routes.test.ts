@@ -6,9 +6,10 @@ import { dashboardRoutes, encodingFor } from "./routes.ts";
 
 const endpoints = dashboardRoutes({ settings: () => ({ admin: { auth: { method: "none" } } }), env: {} } as never);
 
-test("every path that the server knows leads to an endpoint, for whoever may sign in", () => {
+test("every path that the server knows leads to an endpoint, for those who may sign in; that of keys is open", () => {
   expect(endpoints.map(({ path }) => path)).toEqual([...DASHBOARD_PATHS]);
-  expect(endpoints.filter(({ access, isForGuests }) => access !== "admin" || !isForGuests)).toEqual([]);
+  const open = endpoints.filter(({ access, isForGuests }) => access !== "admin" || !isForGuests);
+  expect(open.map(({ path, access }) => [path, access])).toEqual([["/dashboard/me", "open"]]);
 });
 
 describe("encoding", () => {

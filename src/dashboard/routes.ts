@@ -9,7 +9,7 @@ import { type DescribedEndpoint, pathParameter } from "../openapi/operation.ts";
 import type { Call, Guest } from "../server/endpoint.ts";
 import type { Asset, Assets } from "./asset.ts";
 import { loadAssets } from "./assets.ts";
-import { renderPage, renderRefusal, SECURITY_HEADERS } from "./page.ts";
+import { renderOwnPage, renderPage, renderRefusal, SECURITY_HEADERS } from "./page.ts";
 
 const FOREVER = "public, max-age=31536000, immutable";
 
@@ -63,6 +63,19 @@ export function dashboardRoutes({ settings, env }: DashboardParts): DescribedEnd
     },
     {
       method: "GET",
+      path: "/dashboard/me",
+      id: "getOwnPage",
+      tag: "Observation",
+      access: "open",
+      isWatched: true,
+      summary: "The page for holders of keys",
+      description: "It holds no data: it asks the public API with the key that is entered there.",
+      answers: [{ status: 200, description: "The page.", types: ["text/html"] }],
+      errors: [500],
+      handle: async (call) => htmlAnswer(call, renderOwnPage(await assets()), 200),
+    },
+    {
+      method: "GET",
       path: "/dashboard/{asset}",
       id: "getDashboardFile",
       tag: "Observation",
@@ -74,7 +87,9 @@ export function dashboardRoutes({ settings, env }: DashboardParts): DescribedEnd
       answers: [{ status: 200, description: "The file.", types: ["text/javascript", "text/css"] }],
       errors: [403, 404, 500],
       async handle(call) {
-        const refusal = refusalOf(call);
+        const { ownScript, theme, style } = await assets();
+        // Those of the page for holders of keys are open as that is.
+        const refusal = [ownScript, theme, style].includes(call.parameters.asset ?? "") ? undefined : refusalOf(call);
         if (refusal !== undefined) throw refusal;
         return fileAnswer(call, await assets());
       },

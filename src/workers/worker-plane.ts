@@ -93,6 +93,16 @@ function createReplicas({ start, snapshot, channel, log, offsetMs, composed }: R
   return { circuits, fleet, otlp, reports, news, flights };
 }
 
+/** Of the public API, what the primary answers. */
+function routesOfPrimary(settings: () => ConfigSnapshot["settings"]) {
+  return {
+    metrics: metricsRoutes({ registry: undefined, settings }),
+    ownUsage: ownUsageRoutes(() => {
+      throw new Error("the counts are in the primary");
+    }),
+  };
+}
+
 export type Worker = ReturnType<typeof createWorker>;
 
 export function createWorker(
@@ -111,10 +121,7 @@ export function createWorker(
   const storedKeys = openKeyStore({ folder: dataFolder, clock, log }, false);
   const replicas = createReplicas({ start, snapshot, channel, log, offsetMs, composed: () => composed });
   const { circuits, fleet, otlp, reports, news, flights } = replicas;
-  const metrics = metricsRoutes({ registry: undefined, settings: current });
-  const ownUsage = ownUsageRoutes(() => {
-    throw new Error("the counts are in the primary");
-  });
+  const ofPrimary = routesOfPrimary(current);
   const composed: Composition = compose({
     snapshot,
     home: env.HOME,
@@ -135,8 +142,7 @@ export function createWorker(
       ...NO_BUDGET_EVENTS, // the ledger is in the primary
     },
     responses: createRemoteResponses(channel, clock.now),
-    metrics,
-    ownUsage,
+    ...ofPrimary,
     adminTable: () => Promise.reject(new Error("the admin API is in the primary")),
     kvPeers: { teller: news, follows: true },
     owner: {
@@ -157,12 +163,8 @@ export function createWorker(
   fleet.hear(start.facts);
   circuits.follow(start.circuits);
 
-  const handedOn = [
-    ...ADMIN_PATHS,
-    ...DASHBOARD_PATHS,
-    ...[...metrics, ...ownUsage].map(({ path }) => path),
-    OPENAPI_PATH,
-  ];
+  const pathsOfPrimary = Object.values(ofPrimary).flatMap((routes) => routes.map(({ path }) => path));
+  const handedOn = [...ADMIN_PATHS, ...DASHBOARD_PATHS, ...pathsOfPrimary, OPENAPI_PATH];
   const ownPaths = composed.running.paths.filter((path) => !handedOn.includes(path));
   const api: Surface = {
     paths: ownPaths,

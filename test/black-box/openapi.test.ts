@@ -337,6 +337,7 @@ test("callers that are refused", async () => {
   await call("GET", "/v1/models", { from, headers: reader });
   await call("GET", "/v1/me", { from, headers: reader });
   await call("GET", "/v1/me", { from, status: 401 });
+  await call("GET", "/dashboard/me");
   await call("GET", "/v1/me/usage", { from, headers: reader, query: "?by=model,day&window=7d" });
   await call("GET", "/v1/me/usage", { from, status: 401 });
   await call("GET", "/v1/me/requests", { from, headers: reader, query: "?limit=2" });

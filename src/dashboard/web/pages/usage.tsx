@@ -6,7 +6,8 @@ import { useKept } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { count, grouped, money } from "../format.ts";
 import { Choice } from "../parts/button.tsx";
-import { Bar, Card, Head, Tile } from "../parts/card.tsx";
+import { Bar, Head, Tile } from "../parts/card.tsx";
+import { DayChart } from "../parts/day-chart.tsx";
 import { RequestsOf } from "../parts/link.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
@@ -28,7 +29,6 @@ type UsageGroup = keyof typeof GROUPS;
 const GROUP_OPTIONS = Object.entries(GROUPS).map(([group, { label }]) => [group, label] as const);
 const DAY_SECONDS = 86_400;
 const MOST_GROUPS = 3;
-const MOST_DAYS = 30;
 const MOST_ROWS = 500;
 
 function isGroup(name: string): name is UsageGroup {
@@ -67,7 +67,7 @@ export function UsagePage() {
       </div>
       <Trouble of={[usage, days]} />
       <Totals usage={data} />
-      {range.seconds() > 2 * DAY_SECONDS && <DayChart usage={days.data.value} />}
+      {range.seconds() > 2 * DAY_SECONDS && <DayChart rows={days.data.value?.rows} />}
       <UsageTable usage={data} by={by.value} />
       <p class="faint">Prices are those of the model metadata. {unpricedText(data)} Days are those of UTC.</p>
     </>
@@ -91,32 +91,6 @@ function Totals({ usage }: { usage: UsageReport | undefined }) {
       <Tile name="Cached tokens" value={text(total?.cached_tokens, count)} />
       <Tile name="Tokens out" value={text(total?.completion_tokens, count)} />
     </div>
-  );
-}
-
-/** A column for each day, the oldest first. */
-function DayChart({ usage }: { usage: UsageReport | undefined }) {
-  const rows = (usage?.rows ?? []).slice(0, MOST_DAYS).toReversed();
-  const dearest = rows.reduce((most, { cost }) => Math.max(most, cost), 0);
-  const busiest = rows.reduce((most, { requests }) => Math.max(most, requests), 1);
-  const heightOf = ({ cost, requests }: UsageRow) => (dearest > 0 ? cost / dearest : requests / busiest);
-  return (
-    <Card title={dearest > 0 ? "Cost by day" : "Requests by day"}>
-      <ol class="day-columns">
-        {rows.length === 0 && <li class="empty">{usage === undefined ? "Loading…" : "No usage in this time."}</li>}
-        {rows.map((row) => (
-          <li
-            key={row.day}
-            style={{ "--height": heightOf(row).toFixed(4) }}
-            title={`${row.day}: ${money(row.cost)}, ${grouped(row.requests)} requests`}
-          >
-            <span class="column" aria-hidden="true" />
-            <span class="column-value">{dearest > 0 ? money(row.cost) : count(row.requests)}</span>
-            <span class="column-day">{String(row.day).slice(5)}</span>
-          </li>
-        ))}
-      </ol>
-    </Card>
   );
 }
 
