@@ -15,6 +15,7 @@ import type { KvIndexStats } from "../kv-index/kv-index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
+import type { Notifications } from "../notifications/notifications-part.ts";
 import type { PromptFiles, PromptFolder } from "../prompts/prompt-files.ts";
 import type { RequestLog } from "../request-log/log.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
@@ -49,6 +50,7 @@ export interface AdminParts {
   /** Paths below the data folder that cannot be written, each with the reason. */
   storageProblems(): readonly string[];
   ledger(): Ledger;
+  notifications(): Pick<Notifications, "states" | "test">;
   happenings: Happenings;
   collector: StatsCollector;
   errors: ErrorRecorder;

@@ -18,6 +18,7 @@ import { healthRoutes } from "./health.ts";
 import { keyRoutes } from "./keys.ts";
 import { kvIndexRoutes } from "./kv-index.ts";
 import { metricsHistoryRoutes } from "./metrics-history.ts";
+import { notificationRoutes } from "./notifications.ts";
 import { organizationRoutes } from "./organizations.ts";
 import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
@@ -42,6 +43,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...keyRoutes(parts),
     ...budgetRoutes(parts),
     ...organizationRoutes(parts),
+    ...notificationRoutes(parts),
     ...healthRoutes(parts),
     ...statsRoutes(parts),
     ...usageRoutes(parts),

@@ -53,7 +53,7 @@ export function createAgentGateway({ configuration, env, clock }: AgentGatewayPa
   };
 }
 
-/** Statistics, requests, metrics, uploaded files and their locks belong to the gateway of the folder. */
+/** Statistics, requests, metrics, notifications, uploaded files and their locks belong to the gateway of the folder. */
 function asGuest(snapshot: ConfigSnapshot): ConfigSnapshot {
   const { admin, metrics, files } = snapshot.settings;
   const { stats, requests } = admin;
@@ -66,6 +66,7 @@ function asGuest(snapshot: ConfigSnapshot): ConfigSnapshot {
     },
     metrics: { ...metrics, enabled: false },
     files: { ...files, enabled: false },
+    notifications: [],
   };
   return { ...snapshot, settings };
 }

@@ -20,6 +20,8 @@ const ENV = {
   SEARCH_API_KEY: "example",
   FILES_TOKEN: "example",
   OTLP_TOKEN: "example",
+  SIGNALBOX_WEBHOOK_SECRET: "example",
+  SIGNALBOX_SLACK_URL: "https://hooks.example.com/services/example",
   SIGNALBOX_S3_ACCESS_KEY: "example",
   SIGNALBOX_S3_SECRET_KEY: "example",
 };
@@ -46,6 +48,7 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "acp.mcp.servers.<name>.env",
   "telemetry.otlp.headers",
   "budgets.rules.[].reset_subjects",
+  "notifications.[].headers",
 ]);
 
 /** Paths in the notation of allPaths. */
@@ -65,7 +68,7 @@ function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
     .replaceAll(
-      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations):) (?:\[\]|\{\})$/gm,
+      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|notifications):) (?:\[\]|\{\})$/gm,
       "$1",
     );
 }

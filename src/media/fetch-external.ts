@@ -1,20 +1,12 @@
 // Fetches a file from a URL that a client named, without becoming the client's way into the operator's network: every
 // address is checked, and the address that was checked is the one that is connected to.
 
-import { lookup } from "node:dns/promises";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import { unlessAborted } from "../lib/abortable-delay.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { readBounded } from "../lib/read-bounded.ts";
-import {
-  closedHost,
-  judgeHost,
-  literalAddress,
-  mayConnect,
-  type OpenHosts,
-  parseLink,
-  redirectTarget,
-} from "./links.ts";
+import { checkedAddresses, connectTo, type Resolve, systemResolver } from "./checked-connection.ts";
+import { type OpenHosts, parseLink, redirectTarget } from "./links.ts";
 import {
   type AcceptedMedia,
   acceptedTypes,
@@ -28,14 +20,13 @@ import {
   sniffMediaType,
   tooLarge,
 } from "./media-types.ts";
-import { canonicalAddress } from "./public-address.ts";
 
 export interface ExternalFetchParts extends OpenHosts {
   deadlines: Deadlines;
   /** Time for the whole fetch, redirects included. */
   timeoutMs?: number;
   /** Addresses of a name; the system's resolver when left out. */
-  resolve?: (hostname: string) => Promise<readonly string[]>;
+  resolve?: Resolve;
   now?: () => number;
   /** Certificates that are trusted instead of the system's. */
   ca?: string;
@@ -87,34 +78,20 @@ export function createExternalFetch(options: ExternalFetchParts): FetchExternal 
 
   /** The answer of one hop: name looked up once, all its addresses checked, one of them connected to. */
   async function openHop(url: URL, fetching: Fetching): Promise<Response> {
-    const addresses = await checkedAddresses(url, fetching);
+    const addresses = await checkedAddresses(url, fetching.param, options, resolve);
     for (const address of addresses.slice(0, MAX_ADDRESSES_TRIED)) {
       try {
-        return await connect(url, address, fetching.signal, options.ca);
+        return await connectTo(url, address, {
+          // Limits count transferred bytes, so the body must not grow by unpacking.
+          headers: { Accept: "*/*", "Accept-Encoding": "identity" },
+          signal: fetching.signal,
+          ca: options.ca,
+        });
       } catch {
         // The next address may answer.
       }
     }
     throw refused(fetching.param, `${url.host} could not be reached.`);
-  }
-
-  async function checkedAddresses(url: URL, fetching: Fetching): Promise<readonly string[]> {
-    const judged = judgeHost(url, options);
-    if (judged === "closed") throw closedHost(url, fetching.param);
-    const literal = literalAddress(url);
-    const found = literal === undefined ? await lookUp(url, fetching) : [literal];
-    const addresses = found.map(canonicalAddress);
-    // One bad address among good ones is how a name is made to point to both.
-    const isFine = (address: string | undefined): address is string =>
-      address !== undefined && mayConnect(address, judged, options);
-    if (!addresses.every(isFine)) throw closedHost(url, fetching.param);
-    return addresses;
-  }
-
-  async function lookUp({ hostname }: URL, { param }: Fetching): Promise<readonly string[]> {
-    const addresses = await resolve(hostname).catch(() => []);
-    if (addresses.length > 0) return addresses;
-    throw refused(param, `the host ${hostname} was not found.`);
   }
 
   /** Within the time limit, and only as long as the client is there. */
@@ -147,35 +124,6 @@ export function createExternalFetch(options: ExternalFetchParts): FetchExternal 
   return (request) => within(request, fetchFile);
 }
 
-/**
- * Connects to the address, and to nothing that the name may mean by now: the URL holds the address, while the Host
- * header and the name in the certificate are those of the URL that was asked for.
- */
-function connect(url: URL, address: string, signal: AbortSignal, ca: string | undefined): Promise<Response> {
-  const host = address.includes(":") ? `[${address}]` : address;
-  const target = `${url.protocol}//${host}${url.port && `:${url.port}`}${url.pathname}${url.search}`;
-  const isLiteral = literalAddress(url) !== undefined;
-  // A name in a certificate has no dot at its end.
-  const serverName = isLiteral ? undefined : url.hostname.replace(/\.$/, "");
-  const tls = { ...(serverName !== undefined && { serverName }), ...(ca !== undefined && { ca }) };
-  return fetch(target, {
-    headers: {
-      Host: url.host,
-      Accept: "*/*",
-      // Limits count transferred bytes, so the body must not grow by unpacking.
-      "Accept-Encoding": "identity",
-      "User-Agent": "signalbox",
-    },
-    redirect: "manual",
-    // A pooled connection belongs to an address, not to the name that it was opened for.
-    keepalive: false,
-    decompress: false,
-    timeout: false,
-    signal,
-    tls,
-  } as RequestInit);
-}
-
 async function readFile(response: Response, url: URL, fetching: Fetching): Promise<ExternalFile> {
   const { param, accepted, onBytes } = fetching;
   if (response.status !== 200) throw refused(param, `${url.host} answered with HTTP ${response.status}.`);
@@ -194,9 +142,4 @@ async function readFile(response: Response, url: URL, fetching: Fetching): Promi
   const sniffed = sniffMediaType(bytes);
   const facts = { declared, sniffed, sizeBytes: bytes.length, isText: () => isPlainText(bytes) };
   return { mediaType: checkMedia(facts, param, accepted), bytes };
-}
-
-async function systemResolver(hostname: string): Promise<readonly string[]> {
-  const found = await lookup(hostname, { all: true });
-  return found.map(({ address }) => address);
 }

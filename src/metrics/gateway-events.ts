@@ -31,6 +31,8 @@ export function countGatewayEvents(registry: MetricsRegistry) {
   return {
     rateLimited: (scope: string) => void registry.counter(rateLimitRefusals, scope).value++,
     budgetRefused: (rule: string) => void registry.counter(INSTRUMENTS.budgetRefusals, rule).value++,
+    notified: (target: string, outcome: string) =>
+      void registry.counter(INSTRUMENTS.notifications, target, outcome).value++,
     /** A request was refused before a backend was asked; `code` is of the catalogue of errors. */
     refused: (status: number, code: string) =>
       void registry.counter(INSTRUMENTS.refusals, String(status), code).value++,

@@ -94,6 +94,10 @@ export const INSTRUMENTS = {
     "What is spent in the window that goes on: cost, tokens, input_tokens, output_tokens or requests. Of a rule with per, what is spent by the one that has spent most of its limit.",
   ),
   budgetLimit: gauge("signalbox_budget_limit{budget,amount}", "What may be spent in a window."),
+  notifications: counter(
+    "signalbox_notifications_total{target,outcome}",
+    "Events for receivers of notifications, by outcome: delivered, failed (given up after the last attempt) or dropped (the queue was full).",
+  ),
   translationDrops: counter(
     "signalbox_translation_drops_total{feature}",
     "Requests that lost a feature in translation, in the request or the answer; docs/compatibility.md and docs/api.md explain the features.",

@@ -20,6 +20,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Keys: "The API keys, one by one.",
   Budgets: "What may be spent, and what is.",
   Organizations: "What keys and tokens of one organization have together.",
+  Notifications: "Webhooks that receive events.",
   Observation: "Health, statistics, metrics, errors and explanations.",
 };
 

@@ -15,6 +15,7 @@ export type Tag =
   | "Keys"
   | "Budgets"
   | "Organizations"
+  | "Notifications"
   | "Observation";
 
 /** One endpoint, all of it: what it is asked for by, who may, what it takes and answers, and what does that. */

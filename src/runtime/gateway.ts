@@ -13,13 +13,14 @@ import type { Part } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { followConfigFile } from "../config/store/file-reload.ts";
 import type { ConfigStore } from "../config/store/store.ts";
-import { resolvePath } from "../config/values/paths.ts";
+import { resolveDataPath, resolvePath } from "../config/values/paths.ts";
 import { DASHBOARD_PATHS } from "../dashboard/paths.ts";
 import { Fleet } from "../fleet/fleet.ts";
 import type { KvTeller } from "../kv-index/kv-teller.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Logger } from "../logging/logger.ts";
+import { createNotificationsPart, type Notifications } from "../notifications/notifications-part.ts";
 import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import { createResponseStore } from "../pipeline/response-store.ts";
 import { createRequestSearch } from "../request-log/search.ts";
@@ -89,13 +90,31 @@ export function createGateway({
   const keyStore = openKeyStore({ folder: store.dataFolder, clock, log }, true);
   const telemetry = createTelemetry(snapshot, home, clock, log);
   const { events } = telemetry;
-  const reloader = followConfigFile({ store, clock, log, fileHash, reloaded: events.configReloaded });
+  const reloader = followConfigFile({
+    store,
+    clock,
+    log,
+    fileHash,
+    reloaded: events.configReloaded,
+    refused: (file, problems) => notifications.configRefused(file, problems),
+  });
   const wayToBackends = createWayToBackends(snapshot, env, log);
   const { transport } = wayToBackends;
   const fleet = new Fleet({ settings: snapshot.settings, transport, clock, log, ...telemetry.ofBackends });
   const responses = createResponseStore(clock.now);
   const settings = () => store.current.settings;
   const adminDoor = createAdminDoor({ settings, identify, clock, log });
+  const storageProblems = () =>
+    [store.storageProblem, ...telemetry.storageProblems(), composed.budgets.ledger().problem].filter(
+      (problem) => problem !== undefined,
+    );
+  const notifications: Notifications = createNotificationsPart(snapshot, {
+    ...{ clock, log, identify, storageProblems },
+    happenings: telemetry.happenings,
+    dataPath: (path) =>
+      resolveDataPath(path, { dataDir: snapshot.settings.server.data_dir, baseDir: snapshot.baseDir, home }),
+    counted: events.notified,
+  });
   const adminParts: AdminParts = {
     store,
     keyStore,
@@ -118,10 +137,8 @@ export function createGateway({
     kvIndex: () => composed.kvIndex.inUse(),
     agentSessions: () => agentSessionsOf(snapshot, home),
     newId: () => crypto.randomUUID(),
-    storageProblems: () =>
-      [store.storageProblem, ...telemetry.storageProblems(), composed.budgets.ledger().problem].filter(
-        (problem) => problem !== undefined,
-      ),
+    storageProblems,
+    notifications: () => notifications,
     promptFiles: promptsOf(store, home),
     backendStates: () => fleet.states(),
     resetCircuit: (name) => fleet.circuits.reset(name),
@@ -157,6 +174,7 @@ export function createGateway({
       const { dashboardRoutes } = await import("../dashboard/routes.ts");
       return createRouteTable([...adminRoutes(adminParts), ...dashboardRoutes({ ...adminParts, env })]);
     }),
+    notifications,
     kvPeers: workers && { teller: workers.kvTeller, follows: false },
   });
   telemetry.show({
@@ -186,6 +204,11 @@ export function createGateway({
     });
   }
   const unfollow = followConfiguration(store, (next) => composed.follow(view(next)), fleet, log);
+  const unwatch = store.subscribe(({ version }, previous, fields) => {
+    if (version === previous.version) return []; // files that it names were read again
+    notifications.configChanged(version, previous.version, [...new Set(fields.map(({ section }) => section))]);
+    return [];
+  });
 
   return {
     api: {
@@ -218,6 +241,7 @@ export function createGateway({
     closing: () => telemetry.happenings.closing(),
     async stop(withinMs = LAST_WORDS_MS) {
       unfollow();
+      unwatch();
       reloader.stop();
       await composed.stop(withinMs);
       keyStore.close();

@@ -36,6 +36,8 @@ export interface Surroundings {
   fleet: ServingFleet;
   /** The part that the fleet follows. */
   backends: Part;
+  /** Undefined where another process delivers notifications. */
+  notifications?: Part;
   reporter: RequestReporter;
   /** Statistics, metrics and traces of requests; the first part to follow, the last to stop. */
   telemetry: Part;

@@ -38,8 +38,12 @@ export interface HappeningsListener {
   closing(): void;
 }
 
+/** Hears of rare events, whether or not there is a listener. */
+type HappeningsWatcher = Pick<HappeningsListener, "healthChanged" | "circuitChanged" | "budgetCrossed">;
+
 export class Happenings implements HappeningsListener {
   #listener: HappeningsListener | undefined;
+  #watcher: HappeningsWatcher | undefined;
   #isClosing = false;
 
   get isClosing(): boolean {
@@ -51,20 +55,28 @@ export class Happenings implements HappeningsListener {
     this.#listener = listener;
   }
 
+  /** There is one watcher, for as long as the gateway lives. */
+  watch(watcher: HappeningsWatcher): void {
+    this.#watcher = watcher;
+  }
+
   requestEnded(story: RequestRecord): void {
     this.#listener?.requestEnded(story);
   }
 
   healthChanged(change: HealthChange): void {
     this.#listener?.healthChanged(change);
+    this.#watcher?.healthChanged(change);
   }
 
   circuitChanged(change: StateChange): void {
     this.#listener?.circuitChanged(change);
+    this.#watcher?.circuitChanged(change);
   }
 
   budgetCrossed(change: BudgetChange): void {
     this.#listener?.budgetCrossed(change);
+    this.#watcher?.budgetCrossed(change);
   }
 
   accessChanged(): void {

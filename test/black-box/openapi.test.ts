@@ -824,6 +824,24 @@ describe("organizations", () => {
   });
 });
 
+describe("notifications", () => {
+  test("the life of a receiver", async () => {
+    const parameters = { name: "ops" };
+    // A name that is never found.
+    const body = { name: "ops", url: "https://receiver.invalid/sekret", secret: "sekret-1", events: ["budget"] };
+    await call("POST", "/admin/notifications", { body, query: "?dry_run=true" });
+    await call("POST", "/admin/notifications", { body, status: 201 });
+    await call("POST", "/admin/notifications", { body, status: 409 });
+    await call("POST", "/admin/notifications", { body: { name: "x", url: "ftp:" }, invalidBody: true, status: 400 });
+    await call("GET", "/admin/notifications");
+    await call("PUT", "/admin/notifications/{name}", { parameters, body: { format: "slack" } });
+    await call("POST", "/admin/notifications/{name}/test", { parameters: { name: "other" }, status: 404 });
+    await call("POST", "/admin/notifications/{name}/test", { parameters });
+    await call("DELETE", "/admin/notifications/{name}", { parameters });
+    await call("DELETE", "/admin/notifications/{name}", { parameters, status: 404 });
+  });
+});
+
 describe("budgets", () => {
   test("the life of a budget", async () => {
     const parameters = { id: "small" };

@@ -50,6 +50,7 @@ export async function fenceProblems(change: FencedChange, place: FencePlace): Pr
   }
   // A secret that may not stand there at all is refused as that, not as one that moves.
   const moved = [...movedSecrets(change), ...movedOverrides(change, place)];
+  moved.push(...newPrivateTargets(change));
   if (!change.elevated) moved.push(...newAdministrators(change));
   return [...elsewhere(moved, problems), ...problems];
 }
@@ -148,6 +149,21 @@ function* newAdministrators({ olds, next }: FencedChange): Generator<Problem> {
     const message =
       "admin cannot be given without credentials, nor such a key be changed; do it in the configuration file";
     yield { path: [...keys, index, "scopes"], message };
+  }
+}
+
+/** The operator opens an inner address for one URL of a webhook, not for another one that comes in by the API. */
+function* newPrivateTargets({ olds, next }: FencedChange): Generator<Problem> {
+  const before = olds.flatMap((old) => entriesOf(old.notifications));
+  for (const [index, target] of entriesOf(next.notifications).entries()) {
+    if (valueAt(target, ["allow_private"]) !== true) continue;
+    const stood = (old: unknown) =>
+      valueAt(old, ["allow_private"]) === true && valueAt(old, ["url"]) === valueAt(target, ["url"]);
+    if (before.some(stood)) continue;
+    yield {
+      path: ["notifications", index, "allow_private"],
+      message: "can be true only for a url that the configuration file has opened; set it there",
+    };
   }
 }
 

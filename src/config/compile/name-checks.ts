@@ -18,6 +18,7 @@ export function nameProblems(document: Mapping): Problem[] {
     ...repeatedNames(document, ["api_keys", "jwt"], "issuer"),
     ...repeatedNames(document, ["budgets", "rules"], "id"),
     ...repeatedNames(document, ["organizations"], "id"),
+    ...repeatedNames(document, ["notifications"], "name"),
     ...repeatedSecrets(document),
     ...repeatedKeyIds(document),
     ...unknownBackends(document),

@@ -18,6 +18,7 @@ import { loggingSection } from "./logging.ts";
 import { metricsSection } from "./metrics.ts";
 import { modelAliasesSection } from "./model-aliases.ts";
 import { modelMetadataSection } from "./model-metadata.ts";
+import { notificationsSection } from "./notifications.ts";
 import { organizationsSection } from "./organizations.ts";
 import { rateLimitingSection } from "./rate-limiting.ts";
 import { responseCacheSection } from "./response-cache.ts";
@@ -57,6 +58,7 @@ const sections = {
   api_keys: apiKeysSection,
   budgets: budgetsSection,
   organizations: organizationsSection,
+  notifications: notificationsSection,
   files: filesSection,
   admin: adminSection,
   metrics: metricsSection,

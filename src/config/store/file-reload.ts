@@ -35,6 +35,8 @@ export interface FileReloaderParts {
   fileHash: string | undefined;
   /** Told of every edit: whether it is in force now. */
   reloaded?: (isOk: boolean) => void;
+  /** An edit was refused; the problems hold no values of settings. */
+  refused?: (file: string, problems: readonly string[]) => void;
   timing?: Pick<FileWatchOptions, "debounceMs" | "pollMs" | "graceMs">;
 }
 
@@ -97,6 +99,7 @@ export function followConfigFile(options: FileReloaderParts): FileReloader {
     status.lastFailure = { atMs: clock.wallTime(), file, problems: problems.slice(0, MAXIMUM_PROBLEMS) };
     const message = "the edited configuration is refused; the running one stays";
     log.error({ file, problems: status.lastFailure.problems }, message);
+    options.refused?.(file, status.lastFailure.problems);
   }
 
   /** A file that is wrong may be half written: it is refused only when it stays so. */

@@ -9,6 +9,7 @@ import { FallbackPage } from "../pages/fallback.tsx";
 import { KeysPage } from "../pages/keys.tsx";
 import { LimitsPage } from "../pages/limits.tsx";
 import { ModelsPage } from "../pages/models.tsx";
+import { NotificationsPage } from "../pages/notifications.tsx";
 import { OrganizationsPage } from "../pages/organizations.tsx";
 import { OverviewPage } from "../pages/overview.tsx";
 import { PlaygroundPage } from "../pages/playground.tsx";
@@ -37,6 +38,7 @@ const ENTRIES = {
   keys: { label: "Keys", page: KeysPage },
   organizations: { label: "Organizations", page: OrganizationsPage },
   budgets: { label: "Budgets", page: BudgetsPage },
+  notifications: { label: "Notifications", page: NotificationsPage },
   prompts: { label: "Prompts", page: PromptsPage },
   usage: { label: "Usage", page: UsagePage, hasRange: true },
   limits: { label: "Limits & cache", page: LimitsPage },
