@@ -29,6 +29,8 @@ export interface KeyStore extends StoredKeys {
   listWithLimits(limit: number): { keys: StoredKey[]; total: number };
   /** How many keys name each organization. */
   membersByOrganization(): Map<string, number>;
+  /** Keys that end between two times, in milliseconds since the Unix epoch; the first end first. */
+  ending(afterMs: number, untilMs: number): KeyEnd[];
   /** Whether a secret belongs to a key here, or did: a revoked one is never accepted again. */
   knows(secret: string): "in use" | "revoked" | undefined;
   /** These throw what SQLite throws. */
@@ -45,6 +47,13 @@ export interface SecretChange {
   /** The secret before the last rotation ends now. */
   endsPrevious?: boolean | undefined;
 }
+
+export interface KeyEnd {
+  id: string;
+  endsMs: number;
+}
+
+const MOST_ENDING = 1_000;
 
 interface KeyStoreParts {
   /** server.data_dir; undefined: nothing can be kept there. */
@@ -95,6 +104,7 @@ function closedStore(problem: string): KeyStore {
     list: () => ({ keys: [], total: 0 }),
     listWithLimits: () => ({ keys: [], total: 0 }),
     membersByOrganization: () => new Map(),
+    ending: () => [],
     knows: () => undefined,
     ...{ add: refuse, change: refuse, remove: refuse },
     close() {},
@@ -114,12 +124,13 @@ function openStore(sqlite: Database, { now, wallTime }: Clock, staleMs: number):
   }
 
   function put(id: string, entry: Mapping, version: number): void {
-    const { user_id = null, organization_id = null } = entry as Record<string, string | null>;
+    const { user_id = null, organization_id = null, expires_at } = entry as Record<string, string | null>;
+    const endsMs = expires_at ? Date.parse(expires_at) : null;
     sqlite
       .query(
-        "INSERT OR REPLACE INTO keys (id, user_id, organization_id, entry, version, changed_at) VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO keys (id, user_id, organization_id, ends_at, entry, version, changed_at) VALUES (?, ?, ?, ?, ?, ?, ?)",
       )
-      .run(id, user_id, organization_id, JSON.stringify(entry), version, wallTime());
+      .run(id, user_id, organization_id, endsMs, JSON.stringify(entry), version, wallTime());
   }
 
   function putSecret(id: string, secret: string): void {
@@ -160,6 +171,10 @@ function openStore(sqlite: Database, { now, wallTime }: Clock, staleMs: number):
       const sql = "SELECT organization_id AS id, count(*) AS keys FROM keys GROUP BY organization_id";
       const rows = sqlite.query<{ id: string | null; keys: number }, []>(sql).all();
       return new Map(rows.map(({ id, keys }) => [id ?? "", keys]));
+    },
+    ending(afterMs, untilMs) {
+      const sql = "SELECT id, ends_at AS endsMs FROM keys WHERE ends_at > ? AND ends_at <= ? ORDER BY ends_at LIMIT ?";
+      return sqlite.query<KeyEnd, [number, number, number]>(sql).all(afterMs, untilMs, MOST_ENDING);
     },
     knows(secret) {
       const sql = "SELECT key FROM secrets WHERE digest = ?";

@@ -19,10 +19,12 @@ export const KEY_DATABASE = {
     id TEXT PRIMARY KEY,
     user_id TEXT,
     organization_id TEXT,
+    ends_at INTEGER,
     entry TEXT NOT NULL,
     version INTEGER NOT NULL,
     changed_at INTEGER NOT NULL
   ) STRICT, WITHOUT ROWID;
+  CREATE INDEX ends_of_keys ON keys (ends_at) WHERE ends_at IS NOT NULL;
   CREATE TABLE secrets (
     digest BLOB PRIMARY KEY,
     key TEXT,

@@ -30,21 +30,25 @@ function started(path = join(folder, "told.json")) {
 
 test("each is told seven days and one day before its end, and not again by the next process", async () => {
   const keys = keysEnding(-1, 0.5, 6, 8);
+  const stored = (afterMs: number, untilMs: number) => {
+    const endsMs = NOW_MS + 7.5 * DAY_MS;
+    return endsMs > afterMs && endsMs <= untilMs ? [{ id: "stored", endsMs }] : [];
+  };
   const told = async (process = started()) =>
-    (await process.expiring.look(keys)).map(({ key, days }) => `${key} ${days}`);
+    (await process.expiring.look(keys, stored)).map(({ key, days }) => `${key} ${days}`);
   const first = started();
   expect(await told(first)).toEqual(["in-0.5 1", "in-6 7"]);
   expect(await told(first)).toEqual([]);
   expect(await told()).toEqual([]);
   nowMs = NOW_MS + 5.5 * DAY_MS;
-  expect(await told()).toEqual(["in-6 1", "in-8 7"]);
+  expect(await told()).toEqual(["in-6 1", "in-8 7", "stored 7"]);
   expect(await told()).toEqual([]);
 });
 
 test("a file that cannot be written is said, and the keys are told all the same", async () => {
   nowMs = NOW_MS;
   const { expiring, warned } = started("/dev/null/told.json");
-  expect(await expiring.look(keysEnding(1))).toHaveLength(1);
-  expect(await expiring.look(keysEnding(1))).toEqual([]);
+  expect(await expiring.look(keysEnding(1), () => [])).toHaveLength(1);
+  expect(await expiring.look(keysEnding(1), () => [])).toEqual([]);
   expect(warned).toHaveLength(1);
 });

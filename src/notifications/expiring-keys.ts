@@ -2,10 +2,14 @@
 
 import { readFile } from "node:fs/promises";
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { KeyStore } from "../access/key-store.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { createPrivateFile } from "../lib/private-file.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import { storageMessage } from "../lib/storage-message.ts";
+
+/** Of the key store: keys that end between two times. */
+type StoredEnds = KeyStore["ending"];
 
 interface ExpiringKeysParts {
   /** Absolute: what was told. */
@@ -46,16 +50,21 @@ export function createExpiringKeys({ path, identify, wallTime, log }: ExpiringKe
 
   return {
     /** Keys that were not told yet. */
-    async look(keys: Settings["api_keys"]["keys"]): Promise<{ key: string; endsMs: number; days: number }[]> {
+    async look(
+      keys: Settings["api_keys"]["keys"],
+      stored: StoredEnds,
+    ): Promise<{ key: string; endsMs: number; days: number }[]> {
       told ??= await read();
       const nowMs = wallTime();
       const found: { key: string; endsMs: number; days: number }[] = [];
       for (const [mark, endsMs] of told) if (endsMs <= nowMs) told.delete(mark);
-      for (const entry of keys) {
-        const endsMs = entry.expires_at;
-        if (endsMs === undefined || endsMs <= nowMs || endsMs - nowMs > 7 * DAY_MS) continue;
+      const written = keys.flatMap((entry) => {
+        const { expires_at: endsMs } = entry;
+        return endsMs === undefined || endsMs <= nowMs || endsMs > nowMs + 7 * DAY_MS ? [] : [{ entry, endsMs }];
+      });
+      const ends = written.map(({ entry, endsMs }) => ({ id: identify(entry), endsMs }));
+      for (const { id: key, endsMs } of [...ends, ...stored(nowMs, nowMs + 7 * DAY_MS)]) {
         const days = endsMs - nowMs <= DAY_MS ? 1 : 7;
-        const key = identify(entry);
         const mark = JSON.stringify([key, endsMs, days]);
         if (told.has(mark)) continue;
         told.set(mark, endsMs);

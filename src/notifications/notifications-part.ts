@@ -1,6 +1,7 @@
 // The receivers that the configuration names, and the events of the gateway that they get.
 
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { KeyStore } from "../access/key-store.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { NotificationEvent } from "../config/sections/notifications.ts";
 import type { Clock } from "../lib/clock.ts";
@@ -16,6 +17,8 @@ interface NotificationsParts {
   clock: Clock;
   log: Pick<Logger, "info" | "warn">;
   identify: KeyIdentity;
+  /** Keys of the key store that end between two times. */
+  keysEnding: KeyStore["ending"];
   happenings: Pick<Happenings, "watch">;
   /** The absolute path of something that is written. */
   dataPath(path: string): string;
@@ -33,7 +36,7 @@ const DOWN: ReadonlySet<string> = new Set(["down", "unhealthy"]);
 
 // Long because these functions share the targets and what was told of backends, keys and storage.
 export function createNotificationsPart(snapshot: ConfigSnapshot, parts: NotificationsParts) {
-  const { clock, log, identify, happenings, dataPath, counted, storageProblems } = parts;
+  const { clock, log, identify, keysEnding, happenings, dataPath, counted, storageProblems } = parts;
   const wallTime = () => clock.wallTime();
   const deliver = createDeliver({ wallTime });
   const targets = new Map<string, Receiver>();
@@ -63,7 +66,7 @@ export function createNotificationsPart(snapshot: ConfigSnapshot, parts: Notific
   async function lookAtKeys(): Promise<void> {
     if (clock.now() - keysLookedMs < KEYS_LOOK_MS || !isWanted("key_expiring")) return;
     keysLookedMs = clock.now();
-    for (const { key, endsMs, days } of await expiring.look(settings.api_keys.keys)) {
+    for (const { key, endsMs, days } of await expiring.look(settings.api_keys.keys, keysEnding)) {
       const expires_at = new Date(endsMs).toISOString();
       const text = `The key ${key} ends at ${expires_at}, within ${days === 1 ? "one day" : `${days} days`}.`;
       happened("key_expiring", `${key} ${endsMs} ${days}`, { key, expires_at, within_days: days }, text);

@@ -110,6 +110,7 @@ export function createGateway({
     );
   const notifications: Notifications = createNotificationsPart(snapshot, {
     ...{ clock, log, identify, storageProblems },
+    keysEnding: keyStore.ending,
     happenings: telemetry.happenings,
     dataPath: (path) =>
       resolveDataPath(path, { dataDir: snapshot.settings.server.data_dir, baseDir: snapshot.baseDir, home }),
