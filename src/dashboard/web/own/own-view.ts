@@ -11,10 +11,10 @@ export interface OwnKey {
   models: readonly string[];
   expires_at: string | null;
   limits: { requests_per_minute?: number; requests_per_second?: number; burst?: number };
-  budgets: readonly OwnBudget[];
+  budgets: readonly BudgetLeft[];
 }
 
-export interface OwnBudget {
+export interface BudgetLeft {
   id: string;
   window: string;
   models: readonly string[] | null;
@@ -55,18 +55,18 @@ export function createOwnView(base: string) {
       cache: "no-store",
       redirect: "error",
     }).catch(() => {
-      throw new Refusal(undefined, "The gateway is unreachable.");
+      throw new RefusedAnswer(undefined, "The gateway is unreachable.");
     });
     const body = (await response.json().catch(() => undefined)) as { error?: { message?: string } } | undefined;
     if (response.ok && body !== undefined) return body as Answer;
-    if (response.status === 401) throw new Refusal(401, "This key is not valid here, or has expired.");
-    throw new Refusal(response.status, body?.error?.message ?? `The gateway answered ${response.status}.`);
+    if (response.status === 401) throw new RefusedAnswer(401, "This key is not valid here, or has expired.");
+    throw new RefusedAnswer(response.status, body?.error?.message ?? `The gateway answered ${response.status}.`);
   }
 
   /** Statistics may be switched off. */
   function usage(by: string): Promise<OwnUsage | undefined> {
     return get<OwnUsage>(`/usage?by=${by}&window=${chosen.peek()}`).catch((error: unknown) => {
-      if (error instanceof Refusal && error.status === 404) return undefined;
+      if (error instanceof RefusedAnswer && error.status === 404) return undefined;
       throw error;
     });
   }
@@ -134,7 +134,7 @@ export function createOwnView(base: string) {
   };
 }
 
-class Refusal extends Error {
+class RefusedAnswer extends Error {
   readonly status: number | undefined;
 
   constructor(status: number | undefined, message: string) {

@@ -10,7 +10,7 @@ import { Field } from "../parts/field.tsx";
 import { Marked, type MarkTone } from "../parts/marks.tsx";
 import { Notice } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
-import { type OwnBudget, type OwnData, type OwnKey, type OwnView, WINDOWS } from "./own-view.ts";
+import { type BudgetLeft, type OwnData, type OwnKey, type OwnView, WINDOWS } from "./own-view.ts";
 
 type OwnRequest = OwnRequests["requests"][number];
 
@@ -128,10 +128,10 @@ function limitText({ requests_per_minute, requests_per_second, burst = 0 }: OwnK
   return "no limit";
 }
 
-function Budgets({ of }: { of: readonly OwnBudget[] }) {
+function Budgets({ of }: { of: readonly BudgetLeft[] }) {
   return (
     <Card title="Budgets">
-      <Table<OwnBudget>
+      <Table<BudgetLeft>
         caption="Budgets"
         rows={of}
         keyOf={({ id }) => id}
@@ -148,7 +148,7 @@ function Budgets({ of }: { of: readonly OwnBudget[] }) {
   );
 }
 
-function Left({ amount, spent, limit, remaining, currency }: OwnBudget["limits"][number]) {
+function Left({ amount, spent, limit, remaining, currency }: BudgetLeft["limits"][number]) {
   const [left, whole] = [remaining, limit].map((value) => (currency === undefined ? grouped(value) : money(value)));
   const share = limit === 0 ? 1 : spent / limit;
   return (
