@@ -25,6 +25,7 @@ import type { StatsCollector } from "../stats/collector.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
 import type { Happenings } from "../stats/happenings.ts";
 import type { Stories } from "../stats/stories.ts";
+import type { AuditStore } from "./audit-store.ts";
 import type { BackendUsage } from "./backend-view.ts";
 
 export interface AdminParts {
@@ -50,6 +51,8 @@ export interface AdminParts {
   /** Paths below the data folder that cannot be written, each with the reason. */
   storageProblems(): readonly string[];
   ledger(): Ledger;
+  /** Undefined while it is switched off. */
+  audit(): AuditStore | undefined;
   notifications(): Pick<Notifications, "states" | "test">;
   happenings: Happenings;
   collector: StatsCollector;

@@ -5,6 +5,7 @@ export const ADMIN_PATHS = [
   "/admin/acp/agent.json",
   "/admin/acp/sessions",
   "/admin/acp/status",
+  "/admin/audit",
   "/admin/backends",
   "/admin/backends/{name}",
   "/admin/backends/{name}/circuit/reset",

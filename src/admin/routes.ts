@@ -4,6 +4,7 @@
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import { createRequestSearch } from "../request-log/search.ts";
 import { acpRoutes } from "./acp.ts";
+import { auditRoutes } from "./audit.ts";
 import { backendRoutes } from "./backends.ts";
 import { budgetRoutes } from "./budgets.ts";
 import { configHistoryRoutes } from "./config-history.ts";
@@ -44,6 +45,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...budgetRoutes(parts),
     ...organizationRoutes(parts),
     ...notificationRoutes(parts),
+    ...auditRoutes(parts),
     ...healthRoutes(parts),
     ...statsRoutes(parts),
     ...usageRoutes(parts),

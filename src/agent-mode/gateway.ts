@@ -63,6 +63,7 @@ function asGuest(snapshot: ConfigSnapshot): ConfigSnapshot {
       ...admin,
       stats: { ...stats, persistence: { ...stats.persistence, enabled: false } },
       requests: { ...requests, enabled: false },
+      audit: { ...admin.audit, enabled: false },
     },
     metrics: { ...metrics, enabled: false },
     files: { ...files, enabled: false },

@@ -21,6 +21,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Budgets: "What may be spent, and what is.",
   Organizations: "What keys and tokens of one organization have together.",
   Notifications: "Webhooks that receive events.",
+  Audit: "What administrators did.",
   Observation: "Health, statistics, metrics, errors and explanations.",
 };
 

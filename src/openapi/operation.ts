@@ -16,6 +16,7 @@ export type Tag =
   | "Budgets"
   | "Organizations"
   | "Notifications"
+  | "Audit"
   | "Observation";
 
 /** One endpoint, all of it: what it is asked for by, who may, what it takes and answers, and what does that. */

@@ -68,6 +68,7 @@ export function compose(around: Surroundings) {
     telemetry,
     wayToBackends,
     around.backends,
+    ...(around.audit === undefined ? [] : [around.audit]),
     ...(around.notifications === undefined ? [] : [around.notifications]),
     limits,
     budgets,

@@ -83,7 +83,9 @@ export function buildDataPlane(
     elsewhere: [...ADMIN_PATHS, ...DASHBOARD_PATHS],
   });
   const frame = frameParts(around, parts, settings);
-  const adminHandler = lazily(async () => createHandler({ ...frame, routes: await adminTable() }));
+  const adminHandler = lazily(async () =>
+    createHandler({ ...frame, routes: await adminTable(), answered: around.audit?.answered }),
+  );
   const handleAdmin: TargetHandler = async (request, server, target) => (await adminHandler())(request, server, target);
   return {
     /** Of the public API; no change of the configuration changes them. */

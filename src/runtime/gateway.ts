@@ -5,6 +5,7 @@ import { createKeyIdentity } from "../access/key-identity.ts";
 import { openKeyStore } from "../access/key-store.ts";
 import { moveKeys } from "../access/move-keys.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
+import { createAuditLog } from "../admin/audit-log.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import type { AdminParts } from "../admin/parts.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
@@ -104,16 +105,19 @@ export function createGateway({
   const responses = createResponseStore(clock.now);
   const settings = () => store.current.settings;
   const adminDoor = createAdminDoor({ settings, identify, clock, log });
+  const dataPath = (path: string) =>
+    resolveDataPath(path, { dataDir: snapshot.settings.server.data_dir, baseDir: snapshot.baseDir, home });
+  const { audit: auditSettings } = snapshot.settings.admin;
+  const audit = createAuditLog({ settings: auditSettings, path: dataPath(auditSettings.path), store, clock, log });
   const storageProblems = () =>
-    [store.storageProblem, ...telemetry.storageProblems(), composed.budgets.ledger().problem].filter(
+    [store.storageProblem, audit.problem, ...telemetry.storageProblems(), composed.budgets.ledger().problem].filter(
       (problem) => problem !== undefined,
     );
   const notifications: Notifications = createNotificationsPart(snapshot, {
     ...{ clock, log, identify, storageProblems },
     keysEnding: keyStore.ending,
     happenings: telemetry.happenings,
-    dataPath: (path) =>
-      resolveDataPath(path, { dataDir: snapshot.settings.server.data_dir, baseDir: snapshot.baseDir, home }),
+    dataPath,
     counted: events.notified,
   });
   const adminParts: AdminParts = {
@@ -140,6 +144,7 @@ export function createGateway({
     newId: () => crypto.randomUUID(),
     storageProblems,
     notifications: () => notifications,
+    audit: () => audit.entries,
     promptFiles: promptsOf(store, home),
     backendStates: () => fleet.states(),
     resetCircuit: (name) => fleet.circuits.reset(name),
@@ -176,6 +181,7 @@ export function createGateway({
       return createRouteTable([...adminRoutes(adminParts), ...dashboardRoutes({ ...adminParts, env })]);
     }),
     notifications,
+    audit,
     kvPeers: workers && { teller: workers.kvTeller, follows: false },
   });
   telemetry.show({

@@ -19,6 +19,7 @@ import type { ResponseStore } from "../pipeline/response-store.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import type { AdminDoor } from "../server/endpoint.ts";
+import type { HandlerParts } from "../server/handler.ts";
 import type { RouteTable } from "../server/route-table.ts";
 import type { WayToBackends } from "../upstream/way-to-backends.ts";
 
@@ -32,6 +33,8 @@ export interface Surroundings {
   /** Keys that were made through the admin API. */
   storedKeys: StoredKeys;
   adminDoor: AdminDoor;
+  /** Undefined where no request of the admin API is recorded. */
+  audit?: Part & { answered: NonNullable<HandlerParts["answered"]> };
   wayToBackends: WayToBackends;
   fleet: ServingFleet;
   /** The part that the fleet follows. */

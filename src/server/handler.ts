@@ -40,6 +40,8 @@ export interface HandlerParts extends EntranceParts {
   finished: RequestReporter["finished"];
   /** The shape of errors at a path whose endpoint does not say it, or that has none. */
   errorsAt?(path: string): ErrorWords | undefined;
+  /** A request has its answer, whose body may go on; called once for each. */
+  answered?: ((call: Call, endpoint: Answering | undefined, response: Response) => void) | undefined;
   /** A limit has refused a request; called once for it. */
   limited?: (scope: string) => void;
 }
@@ -86,6 +88,7 @@ export function createHandler(parts: HandlerParts): TargetHandler {
     // Pages that may read answers of the admin API are those that come from it, and need no leave.
     if (reader !== undefined && call.endpoint?.access !== "admin") openToPages(reader, response.headers);
     call.answered(response.status);
+    parts.answered?.(call, call.endpoint, response);
     return response;
   };
 }

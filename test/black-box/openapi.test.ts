@@ -824,6 +824,11 @@ describe("organizations", () => {
   });
 });
 
+test("the audit", async () => {
+  await call("GET", "/admin/audit", { query: "?limit=5&outcome=done" });
+  await call("GET", "/admin/audit", { query: "?limit=0", status: 400 });
+});
+
 describe("notifications", () => {
   test("the life of a receiver", async () => {
     const parameters = { name: "ops" };

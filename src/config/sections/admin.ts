@@ -86,8 +86,24 @@ const requests = z.strictObject({
     .describe("Largest size of the file: the oldest requests make room for new ones."),
 });
 
+const audit = z.strictObject({
+  enabled: z.boolean().default(true).describe("false: what administrators do is not recorded."),
+  path: text().default("./data/audit.db").describe("A path below ./data lies in server.data_dir."),
+  retention: positiveDuration().prefault("365d").describe("How long entries are kept."),
+  max_bytes: whole(1_048_576)
+    .default(256 * 1024 ** 2)
+    .describe("Largest size of the file: the oldest refused attempts make room first, then the oldest entries."),
+});
+
 export const adminSection = defineSection({
-  restartFields: ["stats.enabled", "stats.persistence", "requests.enabled", "requests.path"],
+  restartFields: [
+    "stats.enabled",
+    "stats.persistence",
+    "requests.enabled",
+    "requests.path",
+    "audit.enabled",
+    "audit.path",
+  ],
   description:
     "Who may use the admin API, how much history of the configuration is kept, statistics, and requests on disk.",
   schema: z.strictObject({
@@ -96,9 +112,11 @@ export const adminSection = defineSection({
     max_backend_name_length: whole(1, 256).default(256).describe("Longest name of a backend."),
     stats: stats.prefault({}).describe("What GET /admin/stats shows."),
     requests: requests.prefault({}).describe("Requests that are over, on disk, for GET /admin/requests."),
+    audit: audit.prefault({}).describe("What administrators did, on disk, for GET /admin/audit."),
   }),
   filePaths: {
     "stats.persistence.path": { use: "written", endings: [".json"] },
+    "audit.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] },
     "requests.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] },
   },
   secretPaths: ["auth.token", "auth.password"],

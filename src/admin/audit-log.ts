@@ -1,0 +1,162 @@
+// Writes the audit: one entry for each answered request of the admin API that changes something, shows secrets, exports, or is
+// refused.
+
+import { clientGroup } from "../access/client-address.ts";
+import type { FieldChange } from "../config/change/diff.ts";
+import type { Settings } from "../config/sections/registry.ts";
+import type { ConfigStore } from "../config/store/store.ts";
+import type { Clock } from "../lib/clock.ts";
+import { storageMessage } from "../lib/storage-message.ts";
+import type { Answering, Call } from "../server/endpoint.ts";
+import { type AuditEntry, type AuditOutcome, createAuditStore } from "./audit-store.ts";
+
+interface AuditLogParts {
+  /** At the start; the path and the switch need a restart. */
+  settings: Settings["admin"]["audit"];
+  /** Absolute. */
+  path: string;
+  store: Pick<ConfigStore, "current" | "subscribe">;
+  clock: Clock;
+  log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
+}
+
+const REFUSALS: ReadonlySet<number> = new Set([401, 403, 429]);
+/** Refused attempts of one address that get an entry each within a minute. */
+const MOST_REFUSED = 5;
+/** Addresses that are told apart in a minute. */
+const MOST_ADDRESSES = 100;
+const REFUSED_WINDOW_MS = 60_000;
+const FORGET_MS = 3_600_000;
+const MAX_TEXT = 500;
+const MAX_CHANGES = 16_384;
+/** Versions whose changes wait for the answer to their request. */
+const MOST_VERSIONS = 32;
+/** Its values are prompts. */
+const PROMPTS = "global_prompts";
+
+// Long because these functions share what is counted of refused attempts, and the changes of the latest versions.
+export function createAuditLog({ settings, path, store, clock, log }: AuditLogParts) {
+  const { enabled, max_bytes: maxBytes } = settings;
+  const audit = enabled ? createAuditStore({ path, maxBytes, log }) : undefined;
+  const versions = new Map<string, string>();
+  /** By address, since the last minute began. */
+  const refused = new Map<string, { count: number; rest: AuditEntry | undefined }>();
+  let others: AuditEntry | undefined;
+  let problem: string | undefined;
+
+  const unsubscribe = store.subscribe(({ version }, previous, fields) => {
+    if (audit === undefined || version === previous.version) return [];
+    versions.set(`"${version}"`, textOf(fields));
+    const [oldest] = versions.keys();
+    if (versions.size > MOST_VERSIONS && oldest !== undefined) versions.delete(oldest);
+    return [];
+  });
+  const summing = audit && setInterval(sum, REFUSED_WINDOW_MS);
+  const forgetting = audit && setInterval(forget, FORGET_MS);
+
+  function write(entry: AuditEntry): void {
+    const { atMs: _, changes: __, ...told } = entry;
+    log.info(told, "audit");
+    try {
+      audit?.add(entry);
+      problem = undefined;
+    } catch (error) {
+      if (problem === undefined) log.warn({ path, reason: storageMessage(error) }, "the audit cannot be written");
+      problem = `${path}: ${storageMessage(error)}`;
+    }
+  }
+
+  /** A flood of attempts becomes one entry of each address, and one of all further addresses, a minute. */
+  function writeRefused(entry: AuditEntry): void {
+    const key = entry.address === null ? "unix" : clientGroup(entry.address);
+    const known = refused.get(key);
+    if (known === undefined && refused.size >= MOST_ADDRESSES) {
+      others = { ...entry, address: null, repeats: (others?.repeats ?? 0) + 1 };
+      return;
+    }
+    const seen = known ?? { count: 0, rest: undefined };
+    refused.set(key, seen);
+    if (++seen.count <= MOST_REFUSED) write(entry);
+    else seen.rest = { ...entry, repeats: (seen.rest?.repeats ?? 0) + 1 };
+  }
+
+  /** What is left of a minute. */
+  function sum(): void {
+    for (const { rest } of refused.values()) if (rest !== undefined) write(rest);
+    if (others !== undefined) write(others);
+    refused.clear();
+    others = undefined;
+  }
+
+  function forget(): void {
+    try {
+      audit?.forget(clock.wallTime() - store.current.settings.admin.audit.retention);
+    } catch {
+      // Tried again in an hour; writing tells of a problem.
+    }
+  }
+
+  return {
+    /** Undefined: it is switched off. */
+    entries: audit,
+    get problem(): string | undefined {
+      return problem;
+    },
+    /** A request of the admin API has its answer. */
+    answered(call: Call, endpoint: (Answering & { id?: string }) | undefined, response: Response): void {
+      if (audit === undefined || endpoint?.access !== "admin") return;
+      const { status } = response;
+      const { request, context, administrator } = call;
+      const outcome: AuditOutcome = REFUSALS.has(status) ? "refused" : status < 400 ? "done" : "failed";
+      const url = new URL(request.url);
+      if (outcome !== "refused" && !isTold(request.method, url)) return;
+      const version = response.headers.get("etag") ?? "";
+      const isChange = request.method !== "GET" && outcome === "done" && !url.searchParams.has("dry_run");
+      const changes = (isChange && versions.get(version)) || null;
+      if (changes !== null) versions.delete(version);
+      const [subject] = Object.values(call.parameters);
+      const entry: AuditEntry = {
+        atMs: clock.wallTime(),
+        name: administrator?.name ?? null,
+        signInMethod: administrator?.method ?? null,
+        address: context.peerAddress() ?? null,
+        method: request.method,
+        path: context.path.slice(0, MAX_TEXT),
+        operation: endpoint.id ?? null,
+        subject: subject?.slice(0, MAX_TEXT) ?? null,
+        ...{ status, outcome, repeats: 1, changes },
+      };
+      if (outcome === "refused") writeRefused(entry);
+      else write(entry);
+    },
+    follow({ settings: next }: { settings: Settings }): void {
+      if (audit !== undefined) audit.maxBytes = next.admin.audit.max_bytes;
+    },
+    stop(): void {
+      unsubscribe();
+      clearInterval(summing);
+      clearInterval(forgetting);
+      sum();
+      audit?.close();
+    },
+  };
+}
+
+/** Reads are not, but for those of secrets and exports. */
+function isTold(method: string, { searchParams }: URL): boolean {
+  if (method !== "GET" && method !== "HEAD") return true;
+  return searchParams.has("include_sensitive") || searchParams.get("format") === "csv";
+}
+
+/** Their secrets are masked already; prompts and very long values are left out. */
+function textOf(fields: readonly FieldChange[]): string {
+  const shown = fields.map(({ section, field, from, to }) =>
+    section === PROMPTS ? { section, field } : { section, field, from, to },
+  );
+  const text = JSON.stringify(shown);
+  if (text.length <= MAX_CHANGES) return text;
+  const names = JSON.stringify(
+    fields.slice(0, 100).map(({ section, field }) => ({ section, field: field.slice(0, 100) })),
+  );
+  return names;
+}

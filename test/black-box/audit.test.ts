@@ -1,0 +1,86 @@
+// The audit of the admin API: who did what, before and after, and what was refused (docs/admin-api.md).
+
+import { expect, test } from "bun:test";
+import type { Gateway } from "../support/gateway.ts";
+import { createTestBed } from "../support/test-bed.ts";
+
+const bed = createTestBed();
+const TOKEN = "sekret-admin-token";
+const auth = { Authorization: `Bearer ${TOKEN}` };
+const start = () =>
+  bed.gateway({
+    awaitHealth: false,
+    config: { admin: { auth: { method: "bearer_token", token: TOKEN, max_failed_attempts: 1_000 } } },
+  });
+
+interface Entry extends Record<string, unknown> {
+  changes: { section: string; field: string; from: unknown; to: unknown }[] | null;
+}
+
+async function audit(gateway: Gateway, query = ""): Promise<{ entries: Entry[]; next: number | null }> {
+  const response = await gateway.fetch(`/admin/audit${query}`, { headers: auth });
+  expect(response.status).toBe(200);
+  return (await response.json()) as { entries: Entry[]; next: number | null };
+}
+
+const patch = (gateway: Gateway, section: string, config: object) =>
+  gateway.fetch(`/admin/config/${section}`, { method: "PATCH", headers: auth, body: JSON.stringify({ config }) });
+
+test("a change has its author, its operation, its fields before and after, and a line in the log", async () => {
+  const gateway = await start();
+  expect((await patch(gateway, "retry", { max_attempts: 2 })).status).toBe(200);
+  expect((await patch(gateway, "retry", { max_attempts: -1 })).status).toBe(400);
+  const { entries } = await audit(gateway);
+  expect(entries).toMatchObject([
+    { status: 400, outcome: "failed", changes: null },
+    {
+      name: "admin token",
+      sign_in_method: "bearer_token",
+      address: "127.0.0.1",
+      method: "PATCH",
+      path: "/admin/config/retry",
+      subject: "retry",
+      status: 200,
+      outcome: "done",
+      changes: [{ section: "retry", field: "max_attempts", to: 2 }],
+    },
+  ]);
+});
+
+test("secrets are masked, reads are left out, and reads of secrets are not", async () => {
+  const gateway = await start();
+  await patch(gateway, "web_search", { provider: "brave", api_key: "sekret-of-search" });
+  await gateway.fetch("/admin/config", { headers: auth });
+  await gateway.fetch("/admin/config/full?include_sensitive=true", { headers: auth });
+  const { entries } = await audit(gateway);
+  expect(entries.map(({ method, path }) => `${method} ${path}`)).toEqual([
+    "GET /admin/config/full",
+    "PATCH /admin/config/web_search",
+  ]);
+  expect(JSON.stringify(entries)).not.toContain("sekret");
+});
+
+test("refused attempts are recorded, five of an address in a minute", async () => {
+  const gateway = await start();
+  for (let times = 0; times < 20; times++) {
+    const refused = await gateway.fetch("/admin/config", { headers: { Authorization: "Bearer sekret-wrong" } });
+    expect(refused.status).toBe(401);
+  }
+  const { entries } = await audit(gateway, "?outcome=refused");
+  expect(entries).toHaveLength(5);
+  expect(entries[0]).toMatchObject({ name: null, status: 401, path: "/admin/config", repeats: 1 });
+});
+
+test("filters, pages and CSV", async () => {
+  const gateway = await start();
+  for (const max_attempts of [2, 3, 4]) await patch(gateway, "retry", { max_attempts });
+  const first = await audit(gateway, "?limit=2");
+  expect(first.entries).toHaveLength(2);
+  const second = await audit(gateway, `?limit=2&cursor=${first.next}`);
+  expect(second).toMatchObject({ entries: [{ outcome: "done" }], next: null });
+  expect((await audit(gateway, "?name=other")).entries).toEqual([]);
+  expect((await audit(gateway, "?since=2099-01-01T00:00:00Z")).entries).toEqual([]);
+  const table = await gateway.fetch("/admin/audit?format=csv", { headers: auth });
+  expect(table.headers.get("content-type")).toContain("text/csv");
+  expect((await table.text()).split("\r\n")).toHaveLength(5);
+});
