@@ -53,6 +53,7 @@ export function acpRoutes(parts: Pick<AdminParts, "agentSessions" | "settings">)
   return [
     endpoint("GET /admin/acp/status", {
       id: "getAcpStatus",
+      role: "viewer",
       summary: "Whether agents start, and what they can do",
       answers: [jsonAnswer(AcpStatus, "The state of agent mode.")],
       handle: (call) =>
@@ -64,6 +65,7 @@ export function acpRoutes(parts: Pick<AdminParts, "agentSessions" | "settings">)
     }),
     endpoint("GET /admin/acp/sessions", {
       id: "listAcpSessions",
+      role: "viewer",
       summary: "Sessions of the agents that share the data folder",
       description: "Newest first. Sessions of a process that is gone are not among them, however it ended.",
       answers: [jsonAnswer(AcpSessions, "The sessions that are open.")],
@@ -74,6 +76,7 @@ export function acpRoutes(parts: Pick<AdminParts, "agentSessions" | "settings">)
     }),
     endpoint("GET /admin/acp/agent.json", {
       id: "getAcpAgent",
+      role: "viewer",
       summary: "The agent as registries of agents list it",
       answers: [jsonAnswer(AcpAgent, "Who the agent is.")],
       handle(call) {

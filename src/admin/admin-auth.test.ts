@@ -3,6 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { createKeyIdentity } from "../access/key-identity.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
+import type { Role } from "../config/values/roles.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { createAdminDoor } from "./admin-auth.ts";
 
@@ -20,12 +21,18 @@ function setUp(document: ConfigDocument) {
     log: { warn: () => void state.warnings++ },
   });
   /** Who is let in, or the status of the refusal. */
-  function ask(headers: Record<string, string> = {}, address = "127.0.0.1", peerAddress = address) {
+  function ask(
+    headers: Record<string, string> = {},
+    address = "127.0.0.1",
+    peerAddress = address,
+    needed: Role = "viewer",
+  ) {
     const [client, peer] = [address, peerAddress].map((text) => (text === UNIX ? undefined : text));
     try {
       return door.admit(
         new Request("http://localhost:8080/admin/config", { headers: { Host: "localhost:8080", ...headers } }),
         { peer, client },
+        needed,
       );
     } catch (error) {
       if (error instanceof GatewayError) return error;
@@ -47,11 +54,11 @@ const basic = (text: string) => ({ Authorization: `Basic ${Buffer.from(text).toS
 describe("method none", () => {
   const { ask, status } = setUp({});
 
-  test("answers this machine, and gives no elevated permission", () => {
+  test("answers this machine as an admin who may not see secrets", () => {
     for (const address of ["127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"]) {
-      expect(ask({}, address)).toMatchObject({ name: undefined, elevated: false });
+      expect(ask({}, address)).toMatchObject({ name: undefined, role: "admin", method: "none" });
     }
-    expect(ask({ Host: "anything" }, UNIX)).toMatchObject({ name: undefined, elevated: false });
+    expect(ask({ Host: "anything" }, UNIX)).toMatchObject({ name: undefined, role: "admin", method: "none" });
   });
 
   test("nobody else, whatever they send", () => {
@@ -100,7 +107,7 @@ describe("credentials", () => {
   test("bearer_token, also spelled bearer", () => {
     for (const method of ["bearer_token", "bearer"] as const) {
       const { ask, status } = withAuth({ method, token: TOKEN });
-      expect(ask(bearer(TOKEN), "192.0.2.1")).toMatchObject({ name: "admin token", elevated: true });
+      expect(ask(bearer(TOKEN), "192.0.2.1")).toMatchObject({ name: "admin token", role: "admin" });
       expect(status({ Authorization: `bEARER   ${TOKEN} ` })).toBe(200);
       expect(status({ "X-API-Key": TOKEN })).toBe(401);
       expect(status(basic(`u:${TOKEN}`))).toBe(401);
@@ -114,7 +121,7 @@ describe("credentials", () => {
 
   test("basic", () => {
     const { ask, status } = withAuth({ method: "basic", username: "ann", password: "sekret:ü" });
-    expect(ask(basic("ann:sekret:ü"))).toMatchObject({ name: "ann", elevated: true });
+    expect(ask(basic("ann:sekret:ü"))).toMatchObject({ name: "ann", role: "admin" });
     for (const wrong of ["ann:", "ann", ":sekret:ü", "bob:sekret:ü", "ann:sekret", ""]) {
       expect([wrong, status(basic(wrong))]).toEqual([wrong, 401]);
     }
@@ -124,8 +131,8 @@ describe("credentials", () => {
 
   test("api_key: a key with the scope admin, or the token", () => {
     const { ask, status } = withAuth({ method: "api_key", token: TOKEN }, settings);
-    expect(ask({ "X-API-Key": "sekret-admin-key" })).toMatchObject({ name: "boss", elevated: true });
-    expect(ask({ "X-API-Key": TOKEN })).toMatchObject({ elevated: true });
+    expect(ask({ "X-API-Key": "sekret-admin-key" })).toMatchObject({ name: "boss", role: "admin" });
+    expect(ask({ "X-API-Key": TOKEN })).toMatchObject({ role: "admin" });
     expect(status({ "X-API-Key": "sekret-user-key" })).toBe(403);
     expect(status({ "X-API-Key": "sekret-gone-key" })).toBe(401);
     expect(status({ "X-API-Key": "sekret-unknown" })).toBe(401);

@@ -62,6 +62,7 @@ export function auditRoutes({ audit }: Pick<AdminParts, "audit">): DescribedEndp
   return [
     endpoint("GET /admin/audit", {
       id: "listAudit",
+      role: "admin",
       summary: "What administrators did, the latest first, and what was refused",
       parameters: [
         queryParameter("since", "Entries from this time on.", timeText),

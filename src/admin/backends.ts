@@ -24,6 +24,7 @@ import {
 import { toRecord, toStatusList } from "./backend-view.ts";
 import { answerChange, createCollection } from "./collection.ts";
 import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
+import { requireRole } from "./missing-role.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf, readFlag } from "./query.ts";
 import { invalidFields, shortened } from "./refusals.ts";
@@ -53,12 +54,14 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/backends", {
       id: "listBackends",
+      role: "viewer",
       summary: "State and counters of every backend",
       answers: [jsonAnswer(BackendStatusList, "The backends.")],
       handle: (call) => answer(call, toStatusList(parts.backendStates(), parts.clock.wallTime())),
     }),
     endpoint("POST /admin/backends", {
       id: "createBackend",
+      role: "admin",
       summary: "Add a backend",
       parameters: [dryRun],
       body: {
@@ -82,6 +85,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
     }),
     endpoint("GET /admin/backends/{name}", {
       id: "getBackend",
+      role: "viewer",
       summary: "One backend",
       parameters: [backendName],
       answers: [versioned(BackendRecord, "The backend.")],
@@ -94,7 +98,9 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
     }),
     endpoint("PUT /admin/backends/{name}", {
       id: "updateBackend",
+      role: "operator",
       summary: "Change settings of a backend",
+      description: "Fields other than enabled and weight need the role admin.",
       parameters: [backendName, dryRun],
       body: { schema: BackendChange, isChecked: false, example: { enabled: false } },
       changes: true,
@@ -102,6 +108,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
       async handle(call, read) {
         const { name } = call.parameters;
         const change = backends.read(await read());
+        if (Object.keys(change.fields).some((field) => !RUNNING_FIELDS.includes(field))) requireRole(call, "admin");
         return await backends.update(call, name, change, (entry) => {
           const changed = mergePatch(entry, change.fields) as Mapping;
           // The usual address of its type, which the record shows where none is written, means none when it comes back.
@@ -112,6 +119,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
     }),
     endpoint("DELETE /admin/backends/{name}", {
       id: "deleteBackend",
+      role: "admin",
       summary: "Remove a backend",
       parameters: [backendName, force, dryRun],
       changes: true,
@@ -124,6 +132,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
     }),
     endpoint("POST /admin/backends/{name}/circuit/reset", {
       id: "resetCircuit",
+      role: "operator",
       summary: "Close the circuit of a backend",
       description: "Requests go to the backend at once; what was counted against it is forgotten.",
       parameters: [backendName],
@@ -141,6 +150,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
     }),
     endpoint("PUT /admin/backends/{name}/weight", {
       id: "setBackendWeight",
+      role: "operator",
       summary: "Change the weight of a backend",
       parameters: [backendName, dryRun],
       body: { schema: WeightRequest, example: { weight: 2 } },
@@ -160,6 +170,7 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
     }),
     endpoint("PUT /admin/backends/{name}/models", {
       id: "setBackendModels",
+      role: "admin",
       summary: "Change the models of a backend",
       parameters: [backendName, dryRun],
       body: { schema: ModelsRequest, example: { models: ["llama3.2"], append: true } },
@@ -179,6 +190,9 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
     }),
   ];
 }
+
+/** What operators change while a backend runs; the other fields are configuration. */
+const RUNNING_FIELDS: readonly string[] = ["enabled", "weight"];
 
 /** The settings with defaults filled in and secrets masked. */
 function configured({ backends }: Mapping, name: unknown): Mapping | undefined {

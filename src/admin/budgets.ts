@@ -106,6 +106,7 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/budgets", {
       id: "listBudgets",
+      role: "viewer",
       summary: "Every budget, and what is spent of it",
       answers: [versioned(BudgetList, "The budgets: those of the section, then those that keys carry.")],
       async handle(call) {
@@ -128,6 +129,7 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
     }),
     endpoint("POST /admin/budgets", {
       id: "createBudget",
+      role: "operator",
       summary: "Add a rule",
       parameters: [dryRun],
       body: {
@@ -141,6 +143,7 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
     }),
     endpoint("GET /admin/budgets/{id...}", {
       id: "getBudget",
+      role: "viewer",
       summary: "One budget",
       parameters: [budgetId],
       answers: [versioned(BudgetRecord, "The budget.")],
@@ -152,6 +155,7 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
     }),
     endpoint("PUT /admin/budgets/{id...}", {
       id: "updateBudget",
+      role: "operator",
       summary: "Change a rule; what was spent stays",
       parameters: [budgetId, dryRun],
       body: { schema: BudgetChange, isChecked: false, example: { limit: { cost: 700 } } },
@@ -161,6 +165,7 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
     }),
     endpoint("DELETE /admin/budgets/{id...}", {
       id: "deleteBudget",
+      role: "operator",
       summary: "Remove a rule",
       parameters: [budgetId, dryRun],
       changes: true,
@@ -169,6 +174,7 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
     }),
     endpoint("GET /admin/budgets/{id...}/usage", {
       id: "getBudgetUsage",
+      role: "viewer",
       summary: "What was spent of a budget, by whom, and window by window",
       parameters: [budgetId],
       answers: [versioned(BudgetUsage, "What was spent.")],
@@ -188,6 +194,7 @@ export function budgetRoutes(parts: BudgetParts): DescribedEndpoint[] {
     }),
     endpoint("POST /admin/budgets/{id...}/reset", {
       id: "resetBudget",
+      role: "operator",
       summary: "Begin a budget from nothing",
       description:
         "Writes reset_at into the rule, or into the budget of the key, which makes a version of the configuration with the reason; its rollback counts what was spent before again. With a subject, reset_subjects of a rule with per.",

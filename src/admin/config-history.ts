@@ -27,6 +27,7 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
   return [
     endpoint("GET /admin/config/history", {
       id: "listConfigVersions",
+      role: "viewer",
       summary: "Versions of the configuration, the newest first",
       parameters: [
         queryParameter("limit", "Most versions of a page; a larger number means 100.", {
@@ -53,6 +54,7 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
     }),
     endpoint("GET /admin/config/history/{version...}", {
       id: "readConfigVersion",
+      role: "viewer",
       summary: "One version, with its whole configuration",
       parameters: [versionNumber],
       answers: [jsonAnswer(ConfigVersionRecord, "The version; secrets are masked.")],
@@ -65,6 +67,7 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
     }),
     endpoint("POST /admin/config/rollback/{version...}", {
       id: "rollBackConfig",
+      role: "admin",
       summary: "Make a new version with the content of an earlier one",
       parameters: [versionNumber],
       body: { schema: RollbackRequest, optional: true, example: { dry_run: true } },

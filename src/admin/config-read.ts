@@ -43,12 +43,14 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/config", {
       id: "getConfigSummary",
+      role: "viewer",
       summary: "The configuration in short",
       answers: [versioned(ConfigSummary, "The summary.")],
       handle: (call) => summary(call, parts),
     }),
     endpoint("GET /admin/config/full", {
       id: "getConfig",
+      role: "viewer",
       summary: "The whole configuration, secrets masked",
       parameters: [includeSensitive],
       answers: [versioned(FullConfig, "The configuration.")],
@@ -61,6 +63,7 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
     }),
     endpoint("GET /admin/config/sections", {
       id: "listConfigSections",
+      role: "viewer",
       summary: "Names of the sections, and how changes of them take effect",
       answers: [jsonAnswer(ConfigSections, "The sections.")],
       handle(call) {
@@ -74,6 +77,7 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
     }),
     endpoint("GET /admin/config/schema", {
       id: "getConfigSchema",
+      role: "viewer",
       summary: "JSON Schema (draft-07) of the configuration or of a section",
       parameters: [queryParameter("section", "Name of a section.")],
       answers: [jsonAnswer(ConfigSchema, "The schema.")],
@@ -87,12 +91,14 @@ export function configReadRoutes(parts: ConfigReadParts): DescribedEndpoint[] {
     }),
     endpoint("GET /admin/config/hot-reload-status", {
       id: "getHotReloadStatus",
+      role: "viewer",
       summary: "Which settings take effect when, and how the last reload of the file went",
       answers: [versioned(HotReloadStatus, "The status.")],
       handle: (call) => hotReloadStatus(call, parts),
     }),
     endpoint("GET /admin/config/{section...}", {
       id: "getConfigSection",
+      role: "viewer",
       summary: "One section, secrets masked",
       parameters: [sectionName, includeSensitive],
       answers: [],

@@ -22,6 +22,7 @@ export function configStagedRoutes({ store }: Pick<AdminParts, "store">): Descri
   return [
     endpoint("GET /admin/config/staged", {
       id: "listStagedConfig",
+      role: "viewer",
       summary: "Staged changes",
       answers: [versioned(StagedSections, "The changes.")],
       handle(call) {
@@ -43,6 +44,7 @@ export function configStagedRoutes({ store }: Pick<AdminParts, "store">): Descri
     }),
     endpoint("DELETE /admin/config/staged", {
       id: "discardStagedConfig",
+      role: "admin",
       summary: "Forget staged changes",
       parameters: [queryParameter("section", "Only those of this section.")],
       answers: [jsonAnswer(StagedDiscarded, "Forgotten.")],
@@ -61,6 +63,7 @@ export function configStagedRoutes({ store }: Pick<AdminParts, "store">): Descri
     }),
     endpoint("POST /admin/config/apply", {
       id: "applyConfig",
+      role: "admin",
       summary: "Apply staged sections as one version",
       body: { schema: ApplyRequest, optional: true, example: {} },
       changes: true,

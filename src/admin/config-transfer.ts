@@ -16,7 +16,7 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { anyOf } from "../openapi/json-schema.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
-import type { Call } from "../server/endpoint.ts";
+import { type Call, maySeeSecrets } from "../server/endpoint.ts";
 import { messageOf, reloadResults } from "./change-view.ts";
 import {
   CONFIGURATION_SCHEMAS,
@@ -41,6 +41,7 @@ export function configTransferRoutes({
   return [
     endpoint("POST /admin/config/export", {
       id: "exportConfig",
+      role: "viewer",
       summary: "The configuration as YAML, JSON or TOML",
       body: { schema: ExportRequest, optional: true, example: { format: "yaml" } },
       answers: [versioned(ConfigExport, "The text.")],
@@ -73,6 +74,7 @@ export function configTransferRoutes({
     }),
     endpoint("POST /admin/config/import", {
       id: "importConfig",
+      role: "admin",
       summary: "Take over a configuration in YAML, JSON or TOML",
       body: {
         schema: ImportRequest,
@@ -142,7 +144,7 @@ export function configTransferRoutes({
       throw new GatewayError(ERRORS.invalidRequest, "confirm_variables belongs to an import that is applied at once.", {
         param,
       });
-    if (!administrator?.elevated || administrator.session !== undefined) {
+    if (administrator === undefined || !maySeeSecrets(administrator) || administrator.session !== undefined) {
       const message =
         "confirm_variables needs credentials in the request itself (admin.auth.method): not the method none, nor the sign-in of a browser.";
       throw new GatewayError(ERRORS.forbidden, message, { param });

@@ -37,6 +37,7 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
   return [
     endpoint("PUT /admin/config/{section...}", {
       id: "replaceConfigSection",
+      role: "admin",
       summary: "Replace a section",
       description: "A masked secret that comes back means: unchanged.",
       parameters: [sectionName, applyNow, dryRun],
@@ -51,6 +52,7 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
     }),
     endpoint("PATCH /admin/config/{section...}", {
       id: "patchConfigSection",
+      role: "admin",
       summary: "Change a section by a JSON merge patch",
       parameters: [sectionName, applyNow, dryRun],
       body: { schema: anything, isChecked: false },
@@ -64,6 +66,7 @@ export function configWriteRoutes(parts: ConfigWriteParts): DescribedEndpoint[] 
     }),
     endpoint("POST /admin/config/validate", {
       id: "validateConfig",
+      role: "admin",
       summary: "Whether a section would be accepted, and what it would change",
       body: {
         schema: ValidateRequest,

@@ -18,7 +18,7 @@ const Row = namedShape("Row", { name: text, size: orNull(count), kind: oneOfText
 const Wanted = component("Wanted", strictRequest({ name: text }, { size: count }));
 const endpoint = adminGroup("Observation", schemasOf(Row, Wanted));
 
-const common = { id: "x", summary: "X", answers: [jsonAnswer(Row, "The row.")] };
+const common = { id: "x", role: "viewer" as const, summary: "X", answers: [jsonAnswer(Row, "The row.")] };
 
 test("a handler that forgets a member, or gives another type, does not compile", () => {
   const declared = [

@@ -1,6 +1,7 @@
 // What every admin endpoint has in common: it stands behind the admin door, and its answers are not kept by anyone.
 
 import { describeSection } from "../config/change/capability.ts";
+import type { Role } from "../config/values/roles.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { anything, type Schema, type Schemas, text } from "../openapi/json-schema.ts";
@@ -13,8 +14,9 @@ import {
   queryParameter,
   type Tag,
 } from "../openapi/operation.ts";
-import type { Administrator, Call, Method } from "../server/endpoint.ts";
+import { type Administrator, type Call, type Method, maySeeSecrets } from "../server/endpoint.ts";
 import type { ParameterOf } from "../server/path-pattern.ts";
+import { requireRole } from "./missing-role.ts";
 import type { AdminPath } from "./paths.ts";
 import { refuseOtherParameters } from "./query.ts";
 import { unknownSection } from "./refusals.ts";
@@ -33,13 +35,15 @@ type AnsweredCall<Value> = unknown extends Value ? Response : AnswerWith<Value>;
 /** Declares an admin endpoint; the rest is the same for all of them, or follows from it. */
 interface AdminDeclaration<Path extends string, Sent, Value>
   extends Pick<DescribedEndpoint, "id" | "summary" | "description" | "variants"> {
+  /** The lowest role that may use it; "guest": callers that have not signed in. */
+  role: Role | "guest";
   answers: readonly DescribedAnswer<Value>[];
   /** A request with a query parameter that is not among them is refused. */
   parameters?: readonly Parameter[];
+  /** Query parameters that it does not name are passed over: another server adds them. */
+  takesOtherParameters?: true;
   /** Read strictly by its schema, but for one that is checked later (`isChecked: false`) and only parsed here. */
   body?: Body<Sent> & { isChecked?: false; maxBytes?: number };
-  /** The caller has not signed in yet. */
-  isForGuests?: true;
   /** It makes a version of the configuration, and is refused if it was made for an older one. */
   changes?: true;
   /** Statuses of errors besides those that follow from the rest. */
@@ -64,7 +68,16 @@ export function adminGroup(tag: Tag, schemas: Schemas) {
     declaration: AdminDeclaration<Path, Sent, Value>,
   ): DescribedEndpoint => {
     const [method, path] = place.split(" ") as [Method, Path];
-    const { parameters = [], body, changes = false, errors = [], handle, ...rest } = declaration;
+    const {
+      role,
+      parameters = [],
+      takesOtherParameters = false,
+      body,
+      changes = false,
+      errors = [],
+      handle,
+      ...rest
+    } = declaration;
     const read = readerOf(body);
     const known = parameters.filter((parameter) => parameter.in === "query").map(({ name }) => name);
     return {
@@ -74,6 +87,7 @@ export function adminGroup(tag: Tag, schemas: Schemas) {
       tag,
       schemas,
       access: "admin",
+      ...(role === "guest" ? { isForGuests: true } : { role }),
       isWatched: method === "GET",
       parameters: changes ? [...parameters, ifMatch] : parameters,
       ...(body !== undefined && { body }),
@@ -85,7 +99,7 @@ export function adminGroup(tag: Tag, schemas: Schemas) {
         ...errors,
       ],
       handle(call) {
-        refuseOtherParameters(call, known);
+        if (!takesOtherParameters) refuseOtherParameters(call, known);
         return handle(call as Call<ParameterOf<Path>>, () => read(call));
       },
     };
@@ -141,12 +155,14 @@ export function toTimestamp(atMs: number): string {
 
 /** The author of a change, for the history and for the rules on what the change may bring in. */
 export function authorOf({ administrator }: Call, source: string, description: string) {
-  return { source, user: administrator?.name, description, elevated: administrator?.elevated === true };
+  return { source, user: administrator?.name, description, elevated: maySeeSecrets(administrator) };
 }
 
 /** Throws 403 for an administrator who may not see secrets. */
-export function requireElevated({ administrator }: Call): Administrator {
-  if (administrator?.elevated) return administrator;
+export function requireElevated(call: Call): Administrator {
+  const { administrator } = call;
+  if (administrator !== undefined && maySeeSecrets(administrator)) return administrator;
+  requireRole(call, "admin");
   throw new GatewayError(
     ERRORS.forbidden,
     "include_sensitive needs elevated permission: an admin authentication (admin.auth.method), not the method none.",

@@ -101,6 +101,7 @@ export function errorRoutes({
   return [
     endpoint("GET /admin/errors/recent", {
       id: "listErrors",
+      role: "viewer",
       summary: "The errors that clients were answered with lately",
       parameters: [
         queryParameter("limit", "Most errors.", { type: "integer", minimum: 1, default: 50 }),
@@ -112,6 +113,7 @@ export function errorRoutes({
     }),
     endpoint("GET /admin/errors/stats", {
       id: "getErrorStatistics",
+      role: "viewer",
       summary: "How many errors of which kind",
       parameters: [statsWindow],
       answers: [jsonAnswer(ErrorStatistics, "The numbers.")],
@@ -120,6 +122,7 @@ export function errorRoutes({
     }),
     endpoint("GET /admin/errors/groups", {
       id: "groupErrors",
+      role: "viewer",
       summary: "Requests that were refused or failed, counted by what they have in common",
       parameters: groupParameters,
       answers: [jsonAnswer(RequestGroups, "The groups, the largest first.")],
@@ -128,6 +131,7 @@ export function errorRoutes({
     }),
     endpoint("GET /admin/errors/{request_id...}", {
       id: "getError",
+      role: "viewer",
       summary: "The error of one request",
       parameters: [requestId],
       answers: [jsonAnswer(ErrorRecord, "The error.")],
@@ -135,6 +139,7 @@ export function errorRoutes({
     }),
     endpoint("POST /admin/debug/error", {
       id: "recordTestError",
+      role: "operator",
       summary: "Record a test error",
       body: {
         schema: DebugErrorRequest,

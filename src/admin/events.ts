@@ -19,6 +19,7 @@ export function eventRoutes(parts: EventsParts): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/events", {
       id: "followEvents",
+      role: "viewer",
       summary: "What happens, as it happens",
       description:
         "Server-sent events, named request, health, circuit, budget, config and heartbeat: twice a second at most. Nothing is sent again: a new reader asks the other endpoints first. Readers that fall behind are dropped, and the stream ends with the sign-in.",

@@ -44,6 +44,7 @@ export function fileRoutes(parts: Pick<AdminParts, "files" | "settings">): Descr
   return [
     endpoint("GET /admin/files", {
       id: "getFileUsage",
+      role: "viewer",
       summary: "How many files there are, and whose",
       answers: [jsonAnswer(FileUsage, "The numbers.")],
       errors: [503],

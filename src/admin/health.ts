@@ -79,6 +79,7 @@ export function healthRoutes(parts: HealthParts): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/health", {
       id: "getAdminHealth",
+      role: "viewer",
       summary: "Health of the gateway and of its parts",
       answers: [jsonAnswer(AdminHealth, "Healthy or degraded."), jsonAnswer(AdminHealth, "Unhealthy.", 503)],
       handle(call) {

@@ -2,6 +2,7 @@
 
 import { AMOUNT_NAMES } from "../budgets/amounts.ts";
 import { SCOPES } from "../config/sections/api-keys.ts";
+import { ROLES } from "../config/values/roles.ts";
 import { DURATION_PATTERN } from "../lib/duration.ts";
 import { changed, entryDryRun, madeFor, version } from "../openapi/change-schemas.ts";
 import {
@@ -41,6 +42,7 @@ export const KeyRecord = namedShape("KeyRecord", {
   user_id: orNull(text),
   organization_id: orNull(text),
   scopes: list(oneOfTexts(...SCOPES)),
+  admin_role: described(orNull(oneOfTexts(...ROLES)), "With the scope admin; null: admin."),
   models: described(orNull(texts), "null: all."),
   rate_limit: orNull(count),
   budget: described(orNull(anything), "As it is written; GET /admin/budgets/key:ID shows what is spent of it."),

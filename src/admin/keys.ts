@@ -49,6 +49,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
   return [
     endpoint("GET /admin/keys", {
       id: "listKeys",
+      role: "viewer",
       summary: "API keys, without their secrets: those of the configuration, then those of the key store",
       parameters: [
         queryParameter("search", "A part of the id, the user or the organization, in any letter case.", text),
@@ -64,6 +65,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
     }),
     endpoint("POST /admin/keys", {
       id: "createKey",
+      role: "operator",
       summary: "Add a key to the key store; without a secret one is made",
       parameters: [dryRun],
       body: {
@@ -86,6 +88,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
     }),
     endpoint("GET /admin/keys/{id...}", {
       id: "getKey",
+      role: "viewer",
       summary: "One key",
       description: "The ETag is the version of the key, or of the configuration where it stands there.",
       parameters: [keyId],
@@ -104,6 +107,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
     }),
     endpoint("PUT /admin/keys/{id...}", {
       id: "updateKey",
+      role: "operator",
       summary: "Change a key",
       parameters: [keyId, dryRun],
       body: { schema: KeyChange, isChecked: false, example: { enabled: false } },
@@ -119,6 +123,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
     }),
     endpoint("DELETE /admin/keys/{id...}", {
       id: "deleteKey",
+      role: "operator",
       summary: "Remove a key, with all that it owns",
       parameters: [keyId, dryRun],
       changes: true,
@@ -132,6 +137,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
     }),
     endpoint("POST /admin/keys/{id...}/rotate", {
       id: "rotateKey",
+      role: "operator",
       summary: "Give a key a new secret, while the old one stays valid for a time",
       description: "The warnings of a key of the configuration say what has to be changed in the file.",
       parameters: [keyId, dryRun],

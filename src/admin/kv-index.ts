@@ -64,6 +64,7 @@ export function kvIndexRoutes(parts: Pick<AdminParts, "kvIndex" | "settings">): 
   return [
     endpoint("GET /admin/kv-index", {
       id: "getKvIndex",
+      role: "viewer",
       summary: "What is known of the KV caches of backends",
       answers: [jsonAnswer(KvIndexStatistics, "The numbers.")],
       handle(call) {
@@ -86,6 +87,7 @@ export function kvIndexRoutes(parts: Pick<AdminParts, "kvIndex" | "settings">): 
     }),
     endpoint("DELETE /admin/kv-index", {
       id: "clearKvIndex",
+      role: "operator",
       summary: "Forget what is known of KV caches",
       parameters: [queryParameter("backend", "Only the cache of this backend.")],
       answers: [jsonAnswer(KvIndexCleared, "Forgotten.")],

@@ -85,6 +85,7 @@ export function metricsHistoryRoutes({
   return [
     endpoint("GET /admin/metrics/history", {
       id: "getMetricsHistory",
+      role: "viewer",
       summary: "Earlier values of a metric",
       parameters: [
         ...range,
@@ -99,6 +100,7 @@ export function metricsHistoryRoutes({
     }),
     endpoint("GET /admin/metrics/series", {
       id: "getMetricSeries",
+      role: "viewer",
       summary: "A metric over time, at even steps",
       parameters: [
         ...range,

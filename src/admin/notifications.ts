@@ -104,6 +104,7 @@ export function notificationRoutes(parts: Pick<AdminParts, "notifications" | "st
   return [
     endpoint("GET /admin/notifications", {
       id: "listNotifications",
+      role: "viewer",
       summary: "Receivers of events, and how their deliveries go",
       answers: [versioned(NotificationList, "The receivers.")],
       handle(call) {
@@ -113,6 +114,7 @@ export function notificationRoutes(parts: Pick<AdminParts, "notifications" | "st
     }),
     endpoint("POST /admin/notifications", {
       id: "createNotification",
+      role: "admin",
       summary: "Add a receiver",
       parameters: [dryRun],
       body: {
@@ -126,6 +128,7 @@ export function notificationRoutes(parts: Pick<AdminParts, "notifications" | "st
     }),
     endpoint("PUT /admin/notifications/{name}", {
       id: "updateNotification",
+      role: "admin",
       summary: "Change a receiver; a changed url needs its secrets again",
       parameters: [targetName, dryRun],
       body: { schema: NotificationChange, isChecked: false, example: { events: ["budget"] } },
@@ -135,6 +138,7 @@ export function notificationRoutes(parts: Pick<AdminParts, "notifications" | "st
     }),
     endpoint("DELETE /admin/notifications/{name}", {
       id: "deleteNotification",
+      role: "admin",
       summary: "Remove a receiver; events that wait for it are dropped",
       parameters: [targetName, dryRun],
       changes: true,
@@ -143,6 +147,7 @@ export function notificationRoutes(parts: Pick<AdminParts, "notifications" | "st
     }),
     endpoint("POST /admin/notifications/{name}/test", {
       id: "testNotification",
+      role: "operator",
       summary: "Send one test event",
       description: "One attempt, without the queue and whatever events the receiver gets.",
       parameters: [targetName],

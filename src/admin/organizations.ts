@@ -43,6 +43,7 @@ export function organizationRoutes(parts: OrganizationParts): DescribedEndpoint[
   return [
     endpoint("GET /admin/organizations", {
       id: "listOrganizations",
+      role: "viewer",
       summary: "Every organization, with what is spent of its budgets",
       answers: [versioned(OrganizationList, "The organizations.")],
       handle(call) {
@@ -54,6 +55,7 @@ export function organizationRoutes(parts: OrganizationParts): DescribedEndpoint[
     }),
     endpoint("POST /admin/organizations", {
       id: "createOrganization",
+      role: "operator",
       summary: "Add an organization",
       parameters: [dryRun],
       body: {
@@ -67,6 +69,7 @@ export function organizationRoutes(parts: OrganizationParts): DescribedEndpoint[
     }),
     endpoint("GET /admin/organizations/{id...}", {
       id: "getOrganization",
+      role: "viewer",
       summary: "One organization",
       parameters: [organizationId],
       answers: [versioned(OrganizationRecord, "The organization.")],
@@ -78,6 +81,7 @@ export function organizationRoutes(parts: OrganizationParts): DescribedEndpoint[
     }),
     endpoint("PUT /admin/organizations/{id...}", {
       id: "updateOrganization",
+      role: "operator",
       summary: "Change an organization",
       parameters: [organizationId, dryRun],
       body: { schema: OrganizationChange, isChecked: false, example: { enabled: false } },
@@ -88,6 +92,7 @@ export function organizationRoutes(parts: OrganizationParts): DescribedEndpoint[
     }),
     endpoint("DELETE /admin/organizations/{id...}", {
       id: "deleteOrganization",
+      role: "operator",
       summary: "Remove an organization; its keys stay, without its limits",
       parameters: [organizationId, dryRun],
       changes: true,

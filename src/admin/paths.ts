@@ -51,6 +51,8 @@ export const ADMIN_PATHS = [
   "/admin/notifications",
   "/admin/notifications/{name}",
   "/admin/notifications/{name}/test",
+  "/admin/oidc/callback",
+  "/admin/oidc/sign-in",
   "/admin/requests",
   "/admin/requests/groups",
   "/admin/requests/{request_id...}",

@@ -52,6 +52,7 @@ export function promptRoutes({
   return [
     endpoint("GET /admin/config/prompts", {
       id: "listPromptFiles",
+      role: "viewer",
       summary: "Prompt files",
       answers: [jsonAnswer(PromptFiles, "The files.")],
       async handle(call) {
@@ -61,6 +62,7 @@ export function promptRoutes({
     }),
     endpoint("GET /admin/config/prompts/{path...}", {
       id: "getPromptFile",
+      role: "viewer",
       summary: "One prompt file",
       parameters: [promptFile],
       answers: [jsonAnswer(PromptFile, "The file.")],
@@ -68,6 +70,7 @@ export function promptRoutes({
     }),
     endpoint("PUT /admin/config/prompts/{path...}", {
       id: "updatePromptFile",
+      role: "admin",
       summary: "Write a prompt file",
       parameters: [promptFile],
       body: { schema: PromptUpdate, example: { content: "You are terse." } },
@@ -90,6 +93,7 @@ export function promptRoutes({
     }),
     endpoint("DELETE /admin/config/prompts/{path...}", {
       id: "deletePromptFile",
+      role: "admin",
       summary: "Remove a prompt file that the configuration does not name",
       parameters: [promptFile],
       answers: [jsonAnswer(PromptUpdated, "Removed.")],
@@ -104,6 +108,7 @@ export function promptRoutes({
     }),
     endpoint("POST /admin/config/prompts/reload", {
       id: "reloadPromptFiles",
+      role: "admin",
       summary: "Read all prompt files again",
       answers: [jsonAnswer(PromptsReloaded, "Read.")],
       errors: [503],

@@ -35,6 +35,7 @@ export function requestRoutes({
   return [
     endpoint("GET /admin/requests", {
       id: "listRequests",
+      role: "viewer",
       summary: "Requests, those in memory and those on disk",
       parameters: listParameters,
       answers: [jsonAnswer(Requests, "The requests.")],
@@ -43,6 +44,7 @@ export function requestRoutes({
     }),
     endpoint("GET /admin/requests/groups", {
       id: "groupRequests",
+      role: "viewer",
       summary: "Requests that are alike, counted",
       parameters: groupParameters,
       answers: [jsonAnswer(RequestGroups, "The groups, the largest first.")],
@@ -51,6 +53,7 @@ export function requestRoutes({
     }),
     endpoint("GET /admin/requests/{request_id...}", {
       id: "explainRequest",
+      role: "viewer",
       summary: "What became of one request, step by step",
       parameters: [requestId],
       answers: [jsonAnswer(RequestStory, "The explanation.")],

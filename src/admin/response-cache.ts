@@ -76,6 +76,7 @@ export function responseCacheRoutes(parts: Pick<AdminParts, "cache">): Described
   return [
     endpoint("GET /admin/response-cache", {
       id: "getResponseCache",
+      role: "viewer",
       summary: "Counters of the response cache",
       answers: [jsonAnswer(ResponseCacheStatistics, "The counters.")],
       async handle(call) {
@@ -85,6 +86,7 @@ export function responseCacheRoutes(parts: Pick<AdminParts, "cache">): Described
     }),
     endpoint("DELETE /admin/response-cache", {
       id: "clearResponseCache",
+      role: "operator",
       summary: "Forget kept answers",
       parameters: [queryParameter("model", "Only answers of this model.")],
       answers: [jsonAnswer(ResponseCacheCleared, "Forgotten.")],

@@ -20,6 +20,7 @@ import { keyRoutes } from "./keys.ts";
 import { kvIndexRoutes } from "./kv-index.ts";
 import { metricsHistoryRoutes } from "./metrics-history.ts";
 import { notificationRoutes } from "./notifications.ts";
+import { oidcRoutes } from "./oidc.ts";
 import { organizationRoutes } from "./organizations.ts";
 import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
@@ -32,8 +33,9 @@ import { workerRoutes } from "./workers.ts";
 
 export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
   const search = createRequestSearch({ stories: parts.stories, log: parts.requestLog, clock: parts.clock });
-  return [
-    ...sessionRoutes(parts),
+  const routes: DescribedEndpoint[] = [
+    ...sessionRoutes({ ...parts, all: () => routes }),
+    ...oidcRoutes(parts),
     ...configReadRoutes(parts),
     ...configWriteRoutes(parts),
     ...configStagedRoutes(parts),
@@ -59,4 +61,5 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...workerRoutes(parts),
     ...acpRoutes(parts),
   ];
+  return routes;
 }

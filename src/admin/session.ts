@@ -1,5 +1,7 @@
 // /admin/session: signing in with a browser, who one is, and signing out.
 
+import { ADMIN_AUTH_METHODS } from "../config/sections/admin.ts";
+import { includesRole, ROLES } from "../config/values/roles.ts";
 import {
   component,
   described,
@@ -10,25 +12,24 @@ import {
   schemasOf,
   strictRequest,
   text,
+  texts,
   time,
   type ValueOf,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
-import type { Administrator, Call, Guest } from "../server/endpoint.ts";
+import { type Administrator, type Call, type Guest, maySeeSecrets } from "../server/endpoint.ts";
 import { adminGroup, answer, toTimestamp } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 
 /** The caller is not authenticated yet. */
 const MAX_BODY_BYTES = 16 * 1024;
 
-const METHOD_NAMES = ["none", "bearer_token", "basic", "api_key"] as const;
-
 const SignIn = component(
   "SignIn",
   strictRequest(
     {},
     {
-      token: described(text, "For bearer_token, and for api_key beside its keys."),
+      token: described(text, "For bearer_token, and for api_key and oidc beside what they want."),
       username: described(text, "For basic."),
       password: described(text, "For basic."),
       key: described(text, "For api_key: one with the scope admin."),
@@ -36,8 +37,10 @@ const SignIn = component(
   ),
 );
 export const SignedIn = namedShape("SignedIn", {
-  method: oneOfTexts(...METHOD_NAMES),
+  method: oneOfTexts(...ADMIN_AUTH_METHODS),
   name: described(orNull(text), "As the history of changes names them."),
+  role: oneOfTexts(...ROLES),
+  needs_higher_role: described(texts, "Operations that the role may not do, such as PUT /admin/backends/{name}."),
   elevated: described(flag, "Whether secrets may be shown to them."),
   via: described(
     oneOfTexts("session", "credentials", "address"),
@@ -53,16 +56,19 @@ const SCHEMAS = schemasOf(SignIn, SignedIn, SignedOut);
 
 const endpoint = adminGroup("Sign-in", SCHEMAS);
 
-type Door = Pick<AdminParts, "clock" | "adminDoor" | "happenings">;
+type Door = Pick<AdminParts, "clock" | "adminDoor" | "happenings"> & {
+  /** Every endpoint of the admin API. */
+  all(): readonly DescribedEndpoint[];
+};
 
 export function sessionRoutes(parts: Door): DescribedEndpoint[] {
   return [
     endpoint("POST /admin/session", {
       id: "signIn",
+      role: "guest",
       summary: "Sign in with a browser",
       description:
         "Takes what admin.auth.method wants, in the body or in the usual header, and sets a cookie for the other paths of the admin API. A wrong one counts as a guess. Under method none nothing is needed, and no cookie set.",
-      isForGuests: true,
       body: {
         schema: SignIn,
         optional: true,
@@ -80,12 +86,14 @@ export function sessionRoutes(parts: Door): DescribedEndpoint[] {
     }),
     endpoint("GET /admin/session", {
       id: "getSession",
+      role: "viewer",
       summary: "Who one is",
       answers: [jsonAnswer(SignedIn, "Signed in, or let in without that.")],
       handle: (call) => answer(call, view(administratorOf(call), parts)),
     }),
     endpoint("DELETE /admin/session", {
       id: "signOut",
+      role: "viewer",
       summary: "Sign out",
       answers: [jsonAnswer(SignedOut, "The sign-in of this browser is over, if there was one.")],
       handle(call) {
@@ -102,12 +110,17 @@ function administratorOf({ administrator }: Call): Administrator {
   return administrator as Administrator;
 }
 
-function view({ method, name, elevated, session }: Administrator, { clock }: Pick<Door, "clock">) {
+function view(administrator: Administrator, { clock, all }: Pick<Door, "clock" | "all">) {
+  const { method, name, role, session } = administrator;
   const nowMs = clock.wallTime();
   return {
     method,
     name: name ?? null,
-    elevated,
+    role,
+    needs_higher_role: all()
+      .filter((endpoint) => endpoint.role !== undefined && !includesRole(role, endpoint.role))
+      .map((endpoint) => `${endpoint.method} ${endpoint.path}`),
+    elevated: maySeeSecrets(administrator),
     via:
       session !== undefined
         ? ("session" as const)

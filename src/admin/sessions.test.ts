@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { createSessions, IDLE_SESSION_MS, SESSION_MS, sessionCookie, sessionIds } from "./sessions.ts";
 
-const HOLDER = { credential: Buffer.from("digest"), era: 0 };
+const HOLDER = { credential: Buffer.from("digest") };
 
 function setUp() {
   const time = { ms: 0 };

@@ -1,13 +1,23 @@
 // Sign-ins of browsers: who they belong to, by the digest of an id that only the browser has. Bounded in number and time,
 // and gone with the process.
 
+import type { Role } from "../config/values/roles.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 
+/** A person who has signed in at the OpenID provider. */
+interface Person {
+  readonly name: string;
+  readonly role: Role;
+}
+
+/**
+ * By what a sign-in was opened, which ends when that is not accepted any more: the digest of credentials, or a person, with
+ * the digest of the provider's settings.
+ */
+export type SessionHolder = { readonly credential: Buffer } | (Person & { readonly provider: string });
+
 export interface AdminSession {
-  /** Digest of the credentials that it was opened with: it ends when these are not accepted any more. */
-  readonly credential: Buffer;
-  /** Which of the admin.auth that there were since the start it was opened under. */
-  readonly era: number;
+  readonly holder: SessionHolder;
   /** Clock milliseconds. */
   readonly endsMs: number;
   idleEndsMs: number;
@@ -15,8 +25,8 @@ export interface AdminSession {
 
 /** Those that are open at the same time; with more of them the one that was quiet for longest ends. */
 const MAX_SESSIONS = 1_000;
-const MAX_BYTES = 1024 * 1024;
-const SESSION_BYTES = 256;
+const MAX_BYTES = 2 * 1024 * 1024;
+const SESSION_BYTES = 1_024;
 
 /** However busy it is, and without a request. */
 export const SESSION_MS = 12 * 3_600_000;
@@ -41,16 +51,16 @@ export function createSessions(now: () => number) {
       return sessions.size;
     },
     /** Returns its id, which is kept nowhere. */
-    open(holder: Pick<AdminSession, "credential" | "era">): { id: string; session: AdminSession } {
-      const id = Buffer.from(crypto.getRandomValues(new Uint8Array(ID_BYTES))).toString("base64url");
+    open(holder: SessionHolder): { id: string; session: AdminSession } {
+      const id = newBrowserId();
       const nowMs = now();
-      const session = { ...holder, endsMs: nowMs + SESSION_MS, idleEndsMs: nowMs + IDLE_SESSION_MS };
+      const session = { holder, endsMs: nowMs + SESSION_MS, idleEndsMs: nowMs + IDLE_SESSION_MS };
       sessions.set(digestOf(id), session, SESSION_BYTES);
       return { id, session };
     },
     /** The one that an id opens; its idle time begins again. */
     find(id: string): AdminSession | undefined {
-      if (!ID.test(id)) return undefined;
+      if (!isBrowserId(id)) return undefined;
       const session = sessions.get(digestOf(id));
       if (session === undefined) return undefined;
       if (!renew(session, now())) {
@@ -62,6 +72,8 @@ export function createSessions(now: () => number) {
     /** False for a session that has ended; else its idle time begins again. */
     goesOn: (id: string, session: AdminSession): boolean =>
       sessions.get(digestOf(id)) === session && renew(session, now()),
+    keepOnly: (goesOn: (holder: SessionHolder) => boolean): void =>
+      sessions.deleteWhere(({ holder }) => !goesOn(holder)),
     close: (id: string): void => sessions.delete(digestOf(id)),
   };
 }
@@ -72,21 +84,32 @@ function renew(session: AdminSession, nowMs: number): boolean {
   return true;
 }
 
+/** What only the browser has. */
+export function newBrowserId(): string {
+  return Buffer.from(crypto.getRandomValues(new Uint8Array(ID_BYTES))).toString("base64url");
+}
+
+export const isBrowserId = (text: string): boolean => ID.test(text);
+
 /** An id has 256 random bits: its digest needs no salt and no slowness. */
-function digestOf(id: string): string {
+export function digestOf(id: string): string {
   return new Bun.CryptoHasher("sha256", id).digest("hex");
 }
 
+const SESSION_COOKIE = "signalbox_session";
+
 /** Cookies are shared by all ports of a host: each gateway there has one of its own. */
-function cookieName(host: string | null): string {
+export function cookieName(base: string, host: string | null): string {
   const port = /:(\d{1,5})$/.exec(host ?? "")?.[1];
-  return port === undefined ? "signalbox_session" : `signalbox_session_${port}`;
+  return port === undefined ? base : `${base}_${port}`;
 }
 
-export function sessionIds(headers: Headers): string[] {
+export const sessionIds = (headers: Headers): string[] => cookieValues(headers, SESSION_COOKIE);
+
+export function cookieValues(headers: Headers, base: string): string[] {
   const cookies = headers.get("cookie");
   if (cookies === null) return [];
-  const name = cookieName(headers.get("host"));
+  const name = cookieName(base, headers.get("host"));
   return cookies
     .split(";")
     .map((cookie) => cookie.trim().split("=", 2) as [string, string?])
@@ -98,7 +121,7 @@ export function sessionIds(headers: Headers): string[] {
 /** @param id - undefined: the browser is to forget it */
 export function sessionCookie(request: Request, id: string | undefined): string {
   const life = id === undefined ? 0 : SESSION_MS / 1000;
-  const name = cookieName(request.headers.get("host"));
+  const name = cookieName(SESSION_COOKIE, request.headers.get("host"));
   const secure = cameEncrypted(request) ? "; Secure" : "";
   return `${name}=${id ?? ""}; Path=/admin; Max-Age=${life}; HttpOnly; SameSite=Strict${secure}`;
 }
@@ -107,7 +130,7 @@ export function sessionCookie(request: Request, id: string | undefined): string 
  * True if the browser's own connection is encrypted, as the first proxy or the Origin says, whatever comes behind a proxy. A
  * false claim only makes the browser keep its cookie more strictly.
  */
-function cameEncrypted({ url, headers }: Request): boolean {
+export function cameEncrypted({ url, headers }: Request): boolean {
   const schemes = [url, headers.get("origin"), headers.get("x-forwarded-proto")];
   return schemes.some((scheme) => scheme !== null && /^https(?:$|[:,\s])/i.test(scheme));
 }

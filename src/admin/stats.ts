@@ -137,6 +137,7 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
     ),
     endpoint("GET /admin/stats/costs", {
       id: "getCosts",
+      role: "viewer",
       summary: "Costs per key and model, or by something else",
       description: "The dearest first. Counted by the hour, and what is older than eight days by the day.",
       parameters: [
@@ -151,6 +152,7 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
     }),
     endpoint("POST /admin/stats/reset", {
       id: "resetStatistics",
+      role: "operator",
       summary: "Begin statistics anew",
       answers: [jsonAnswer(Done, "Cleared.")],
       errors: [404],
@@ -166,6 +168,7 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
     view: (counted: StatsCollector, window: StatsWindow) => unknown,
   ): DescribedEndpoint {
     return endpoint(`GET ${path}`, {
+      role: "viewer",
       id,
       summary,
       parameters: [statsWindow],

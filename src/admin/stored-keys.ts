@@ -15,7 +15,7 @@ import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { storageMessage } from "../lib/storage-message.ts";
-import type { Call } from "../server/endpoint.ts";
+import { type Call, maySeeSecrets } from "../server/endpoint.ts";
 import { answer } from "./endpoint.ts";
 import { storedKeyRecord } from "./key-record.ts";
 import type { AdminParts } from "./parts.ts";
@@ -56,7 +56,7 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
       const found = describeIssues(result.error.issues, written, () => toJsonSchema(schema), ["api_keys", "keys", 0]);
       throw invalidFields(found.map(toFieldProblem));
     }
-    if (result.data.scopes.includes("admin") && call.administrator?.elevated !== true) {
+    if (result.data.scopes.includes("admin") && !maySeeSecrets(call.administrator)) {
       const message =
         "admin cannot be given without credentials, nor such a key be changed; do it in the configuration file";
       throw invalidFields([{ field: "scopes", message }]);

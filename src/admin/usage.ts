@@ -63,6 +63,7 @@ export function usageRoutes({ collector }: Pick<AdminParts, "collector">): Descr
   return [
     endpoint("GET /admin/usage", {
       id: "getUsage",
+      role: "viewer",
       summary: "Requests, tokens and costs",
       description:
         "By key, user, organization, model, backend or day: the dearest first, days from the newest on. Counted by the hour, and what is older than eight days by the day; hours and days that a time touches count as a whole. Kept over restarts.",

@@ -50,6 +50,7 @@ export function workerRoutes(parts: Pick<AdminParts, "workers">): DescribedEndpo
   return [
     endpoint("GET /admin/workers", {
       id: "getWorkers",
+      role: "viewer",
       summary: "The processes that answer requests",
       answers: [jsonAnswer(Workers, "The workers.")],
       handle(call) {
@@ -72,6 +73,7 @@ export function workerRoutes(parts: Pick<AdminParts, "workers">): DescribedEndpo
     }),
     endpoint("POST /admin/workers/restart", {
       id: "restartWorkers",
+      role: "operator",
       summary: "Replaces every worker; new ones listen before old ones stop to",
       description: "Answers when the new workers listen. The old ones finish their requests, within shutdown_timeout.",
       answers: [jsonAnswer(WorkersRestarted, "The new workers listen.")],

@@ -24,6 +24,7 @@ export const ERRORS = {
   invalidApiKey: { status: 401, type: "authentication_error", code: "invalid_api_key" },
   expiredApiKey: { status: 401, type: "authentication_error", code: "expired_api_key" },
   forbidden: { status: 403, type: "permission_error", code: "forbidden" },
+  missingRole: { status: 403, type: "permission_error", code: "insufficient_role" },
   missingScope: { status: 403, type: "permission_error", code: "insufficient_scope" },
   organizationDisabled: { status: 403, type: "permission_error", code: "organization_disabled" },
   modelNotAllowed: { status: 403, type: "permission_error", code: "model_not_allowed" },

@@ -77,6 +77,10 @@ export class BoundedMap<Value> {
     if (entry !== undefined) this.#remove(entry);
   }
 
+  deleteWhere(isGone: (value: Value) => boolean): void {
+    for (const entry of [...this.#entries.values()]) if (isGone(entry.value)) this.#remove(entry);
+  }
+
   #remove(entry: Entry<Value>): void {
     this.#bytes -= entry.bytes;
     this.#entries.delete(entry.key);

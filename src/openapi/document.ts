@@ -82,11 +82,13 @@ function componentSchemas(endpoints: readonly DescribedEndpoint[]): Schemas {
 }
 
 function toOperation(endpoint: DescribedEndpoint): object {
-  const { id, tag, summary, description, parameters = [], body, answers } = endpoint;
+  const { id, tag, summary, description, role, parameters = [], body, answers } = endpoint;
   const audience = audienceOf(endpoint);
-  const notes = [description, AUDIENCE_NOTES[audience]].filter((note) => note !== undefined && note !== "");
+  const needed = role === undefined ? undefined : `Needs the role \`${role}\`.`;
+  const notes = [description, needed, AUDIENCE_NOTES[audience]].filter((note) => note !== undefined && note !== "");
   return {
     operationId: id,
+    ...(role !== undefined && { "x-required-role": role }),
     tags: [tag],
     summary,
     ...(notes.length > 0 && { description: notes.join(" ") }),

@@ -12,6 +12,7 @@ export const HEADERS = {
   "X-Request-ID": { description: "Id of the request; the log, errors and explanations name it.", schema: text },
   "X-Signalbox-Request-ID": { description: "The same; the gateway's own, which no other request has.", schema: text },
   ETag: { description: "The version of the configuration, for If-Match; of a file, what it contains.", schema: text },
+  Location: { description: "Where the browser goes on.", schema: text },
   "Accept-Ranges": { description: "bytes: Range is understood.", schema: text },
   "Content-Range": { description: "Which bytes these are, and of how many.", schema: text },
   "Content-Disposition": { description: "attachment, with the name of the file.", schema: text },

@@ -18,13 +18,13 @@ export const SECURITY_SCHEMES = {
     name: "X-API-Key",
     description: "A key of api_keys; how Anthropic clients send it.",
   },
-  admin_bearer: { type: "http", scheme: "bearer", description: "admin.auth.method: bearer_token" },
+  admin_bearer: { type: "http", scheme: "bearer", description: "admin.auth.method: bearer_token or oidc" },
   admin_basic: { type: "http", scheme: "basic", description: "admin.auth.method: basic" },
   admin_api_key: {
     type: "apiKey",
     in: "header",
     name: "X-API-Key",
-    description: "admin.auth.method: api_key; a key with the scope admin, or the token of admin.auth.",
+    description: "admin.auth.method: api_key; a key with the scope admin, or a token of admin.auth.",
   },
   admin_session: {
     type: "apiKey",

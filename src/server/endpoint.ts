@@ -3,6 +3,7 @@
 import type { Scope } from "../access/caller.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { Role } from "../config/values/roles.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import type { AnsweredError } from "../stats/request-record.ts";
 import type { ErrorFormat } from "./error-response.ts";
@@ -19,8 +20,7 @@ export type Access = "open" | "any_key" | Scope;
 export interface Administrator {
   /** As the history of changes names them; undefined where no sign-in is required. */
   name: string | undefined;
-  /** True if secrets may be shown to them. */
-  elevated: boolean;
+  role: Role;
   /** admin.auth.method, by which they came in. */
   method: Settings["admin"]["auth"]["method"];
   /** The sign-in of their browser; undefined where they came with the credentials themselves, or need none. */
@@ -41,18 +41,26 @@ export interface PresentedCredentials {
 export interface Guest {
   /** Throws 401, 403 or 429. The cookie is undefined where no sign-in is required. */
   signIn(presented: PresentedCredentials): { administrator: Administrator; cookie: string | undefined };
+  /** A person whom the OpenID provider has named; returns the cookie. Throws 403. */
+  enter(person: { name: string; role: Role }): string;
 }
 
 export interface AdminDoor {
   /**
    * Throws 401, 403 or 429. Addresses are undefined for peers on a unix socket; `client` is the one that trusted proxies
    * name.
+   * @param needed - the lowest role that may do it
    */
-  admit(request: Request, addresses: PeerAddresses): Administrator;
+  admit(request: Request, addresses: PeerAddresses, needed: Role): Administrator;
   /** A browser that has yet to sign in; throws 403. */
   receive(request: Request, addresses: PeerAddresses): Guest;
   /** Ends the sign-in that a request brings; returns the cookie that makes the browser forget it. */
   signOut(request: Request): string;
+}
+
+/** Secrets are for administrators with credentials: method none admits every program of the machine. */
+export function maySeeSecrets(administrator: Administrator | undefined): boolean {
+  return administrator?.role === "admin" && administrator.method !== "none";
 }
 
 export interface PeerAddresses {
@@ -110,6 +118,8 @@ export interface Answering extends ErrorWords {
   };
   /** For clients without credentials yet: with the access "admin", the door lets every permitted address come this far. */
   isForGuests?: boolean;
+  /** The lowest role that may use it, with the access "admin"; left out: admin. */
+  role?: Role;
   /** Asked all the time by probes: its lines in the access log have the level debug while all is well. */
   isWatched?: boolean;
   /** Its bodies are files, of any size: more of them is taken from clients that are refused (drain-body.ts). */

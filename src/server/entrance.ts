@@ -46,13 +46,13 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
     return clientAddresses.read(server.requestIP(request)?.address, request.headers.get("x-forwarded-for"));
   }
 
-  function admitAdministrator(visitor: Visitor, isGuest: boolean): void {
+  function admitAdministrator(visitor: Visitor, { isForGuests, role = "admin" }: Answering): void {
     const { server, request } = visitor;
     if (adminDoor === undefined) throw new GatewayError(ERRORS.forbidden, "The admin API is closed.");
     const peer = server.requestIP(request)?.address;
     const addresses = { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) };
-    if (isGuest) visitor.guest = adminDoor.receive(request, addresses);
-    else visitor.administrator = adminDoor.admit(request, addresses);
+    if (isForGuests) visitor.guest = adminDoor.receive(request, addresses);
+    else visitor.administrator = adminDoor.admit(request, addresses, role);
   }
 
   /** @param caller - undefined: of the client alone */
@@ -105,7 +105,7 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
      * @param pageRefusal - why a web page that asks may not
      */
     admit(endpoint: Answering, visitor: Visitor, pageRefusal: string | undefined): void | Promise<void> {
-      if (endpoint.access === "admin") admitAdministrator(visitor, endpoint.isForGuests === true);
+      if (endpoint.access === "admin") admitAdministrator(visitor, endpoint);
       else if (endpoint.access !== "open") {
         if (pageRefusal !== undefined) throw new GatewayError(ERRORS.forbidden, pageRefusal);
         const authorizing = access.authorize(visitor.request.headers, endpoint.access, visitor.context);

@@ -62,6 +62,8 @@ describe.each(METHODS)("%s", (method, auth, right, wrong, name) => {
     expect(await response.json()).toEqual({
       method,
       name,
+      role: "admin",
+      needs_higher_role: [],
       elevated: true,
       via: "session",
       expires_at: expect.any(String),

@@ -8,6 +8,7 @@ export interface OpenApiOperation {
   path: string;
   operationId: string;
   tags?: string[];
+  "x-required-role"?: string;
   security: Record<string, string[]>[];
   parameters?: { name: string; in: string; required: boolean; schema: AnySchemaObject }[];
   requestBody?: { required: boolean; content: Record<string, MediaType> };

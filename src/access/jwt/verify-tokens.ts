@@ -3,7 +3,6 @@
 import { decodeJwt, errors, type JWTPayload, type JWTVerifyGetKey, type JWTVerifyOptions, jwtVerify } from "jose";
 import { SCOPES } from "../../config/sections/api-keys.ts";
 import type { Settings } from "../../config/sections/registry.ts";
-import { isMapping } from "../../config/values/values.ts";
 import { ERRORS } from "../../errors/catalog.ts";
 import { GatewayError } from "../../errors/gateway-error.ts";
 import { BoundedMap } from "../../lib/bounded-map.ts";
@@ -12,6 +11,7 @@ import type { Logger } from "../../logging/logger.ts";
 import { modelsOf } from "../allowed-models.ts";
 import { expired, type TokenVerifier } from "../api-keys.ts";
 import type { Caller, Scope } from "../caller.ts";
+import { claimAt, listOf, textOf } from "./claims.ts";
 import { fetchedKeySet, fixedKeySet, type KeySet } from "./key-set.ts";
 
 type IssuerSettings = Settings["api_keys"]["jwt"][number];
@@ -145,27 +145,6 @@ function callerOf(claims: JWTPayload, { claims: names, clock_skew }: IssuerSetti
     requestsPerMinute: undefined,
     expiresAtMs: (claims.exp as number) * 1000 + clock_skew,
   };
-}
-
-/** A claim with the whole name, as in "https://example.com/team", else what dots lead to. */
-function claimAt(claims: JWTPayload, name: string): unknown {
-  if (Object.hasOwn(claims, name)) return claims[name];
-  let value: unknown = claims;
-  for (const part of name.split(".")) {
-    if (!isMapping(value) || !Object.hasOwn(value, part)) return undefined;
-    value = value[part];
-  }
-  return value;
-}
-
-function textOf(claim: unknown): string | undefined {
-  return typeof claim === "string" && claim !== "" ? claim : undefined;
-}
-
-/** RFC 8693, section 4.2, has scopes in one text; other claims are lists. */
-function listOf(claim: unknown): string[] {
-  if (typeof claim === "string") return claim.split(/\s+/).filter(Boolean);
-  return Array.isArray(claim) ? claim.filter((each) => typeof each === "string") : [];
 }
 
 function refusalOf(error: unknown): unknown {

@@ -139,7 +139,10 @@ function* newAdministrators({ olds, next }: FencedChange): Generator<Problem> {
   const stood = (value: unknown, path: Path) => olds.some((old) => Bun.deepEquals(value, valueAt(old, path), true));
   const auth = ["admin", "auth"];
   if (!stood(valueAt(next, auth), auth)) {
-    yield { path: auth, message: "cannot be changed without credentials; change it in the configuration file" };
+    yield {
+      path: auth,
+      message: "cannot be changed without credentials of the role admin; change it in the configuration file",
+    };
   }
   const keys = ["api_keys", "keys"];
   const oldKeys = olds.flatMap((old) => entriesOf(valueAt(old, keys)));
@@ -147,7 +150,7 @@ function* newAdministrators({ olds, next }: FencedChange): Generator<Problem> {
     if (!entriesOf(valueAt(key, ["scopes"])).includes("admin")) continue;
     if (oldKeys.some((old) => Bun.deepEquals(key, old, true))) continue;
     const message =
-      "admin cannot be given without credentials, nor such a key be changed; do it in the configuration file";
+      "admin cannot be given without credentials of the role admin, nor such a key be changed; do it in the configuration file";
     yield { path: [...keys, index, "scopes"], message };
   }
 }

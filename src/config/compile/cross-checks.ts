@@ -1,6 +1,5 @@
 // Rules that reach over several fields or sections; each answer is a problem at that path.
 
-import { METHOD_CREDENTIALS } from "../sections/admin.ts";
 import type { Settings } from "../sections/registry.ts";
 import type { SettingsRule } from "../values/problems.ts";
 
@@ -64,14 +63,29 @@ function redisOfLimits({ rate_limiting: { storage, redis } }: Settings) {
 /** Without its credentials a method would refuse everyone, and the next change could only be made in the file. */
 function adminCredentials({ admin: { auth }, api_keys }: Settings) {
   const { method } = auth;
-  const missing = METHOD_CREDENTIALS[method].filter((key) => auth[key] === undefined);
-  if (method !== "api_key") {
-    return missing.map((key) => ({ path: ["admin", "auth", key], message: `is required by method ${method}` }));
+  const at = ["admin", "auth"];
+  const required = (key: string, more = "") => [
+    { path: [...at, key], message: `is required by method ${method}${more}` },
+  ];
+  const hasTokens = auth.token !== undefined || auth.tokens.length > 0;
+  if (method === "none") return [];
+  if (method === "oidc") return auth.oidc === undefined ? required("oidc") : peopleOfProvider(auth.oidc);
+  if (method === "bearer_token") return hasTokens ? [] : required("token", ", or tokens");
+  if (method === "basic") {
+    if (auth.username === undefined && auth.password === undefined && auth.users.length > 0) return [];
+    return (["username", "password"] as const).filter((key) => auth[key] === undefined).flatMap((key) => required(key));
   }
   const isAdmin = ({ enabled, scopes }: Settings["api_keys"]["keys"][number]) => enabled && scopes.includes("admin");
-  if (missing.length === 0 || api_keys.keys.some(isAdmin)) return [];
+  if (hasTokens || api_keys.keys.some(isAdmin)) return [];
   const message = "api_key needs an enabled key with the scope admin in api_keys, or admin.auth.token";
-  return [{ path: ["admin", "auth", "method"], message }];
+  return [{ path: [...at, "method"], message }];
+}
+
+/** A provider all of whose people are refused. */
+function peopleOfProvider({ roles, default_role }: NonNullable<Settings["admin"]["auth"]["oidc"]>) {
+  if (default_role !== undefined || Object.values(roles).some((values) => values.length > 0)) return [];
+  const message = "must name a value of the claim for at least one role, unless there is a default_role";
+  return [{ path: ["admin", "auth", "oidc", "roles"], message }];
 }
 
 function metricsCredentials({ metrics: { auth } }: Settings) {

@@ -19,6 +19,10 @@ export function nameProblems(document: Mapping): Problem[] {
     ...repeatedNames(document, ["budgets", "rules"], "id"),
     ...repeatedNames(document, ["organizations"], "id"),
     ...repeatedNames(document, ["notifications"], "name"),
+    ...repeatedNames(document, [...AUTH, "tokens"], "name"),
+    ...repeatedNames(document, [...AUTH, "users"], "username"),
+    ...repeatedAdminTokens(document),
+    ...repeatedAdminUser(document),
     ...repeatedSecrets(document),
     ...repeatedKeyIds(document),
     ...unknownBackends(document),
@@ -36,12 +40,33 @@ function repeatedAddresses(document: Mapping): Problem[] {
   }));
 }
 
-function repeatedNames(document: Mapping, path: Path, key: "name" | "id" | "issuer"): Problem[] {
+function repeatedNames(document: Mapping, path: Path, key: "name" | "id" | "issuer" | "username"): Problem[] {
   const names = listAt(document, path).map((entry) => nameOf(entry, key));
   return repeated(names).map(([index, first]) => ({
     path: [...path, index, key],
     message: `"${names[index]}" is already the ${key} of ${path.at(-1)}[${first}]`,
   }));
+}
+
+const AUTH = ["admin", "auth"];
+
+/** The role of a token must not depend on which of two entries is found. */
+function repeatedAdminTokens(document: Mapping): Problem[] {
+  const auth = valueAt(document, AUTH);
+  const tokens = listAt(document, [...AUTH, "tokens"]).map((entry) => nameOf(entry, "token"));
+  const placeOfToken = (place: number) => (place === 0 ? "admin.auth.token" : `admin.auth.tokens[${place - 1}].token`);
+  return repeated([nameOf(auth, "token"), ...tokens]).map(([place, first]) => ({
+    path: [...AUTH, "tokens", place - 1, "token"],
+    message: `is the same token as ${placeOfToken(first)}`,
+  }));
+}
+
+function repeatedAdminUser(document: Mapping): Problem[] {
+  const own = nameOf(valueAt(document, AUTH), "username");
+  const users = listAt(document, [...AUTH, "users"]).map((entry) => nameOf(entry, "username"));
+  const index = own === undefined ? -1 : users.indexOf(own);
+  if (index === -1) return [];
+  return [{ path: [...AUTH, "users", index, "username"], message: `"${own}" is already admin.auth.username` }];
 }
 
 const KEYS = ["api_keys", "keys"];

@@ -9,6 +9,7 @@ import { formatPath, type PathSegment } from "../values/values.ts";
 const RULES: readonly SettingsRule<Settings>[] = [
   memoryOfWorkers,
   adminCredentials,
+  adminRolesOfKeys,
   metricsCredentials,
   promptTexts,
   search,
@@ -48,13 +49,22 @@ function memoryOfWorkers({ server: { workers, worker_memory_limit: limit } }: Se
 
 /** A credential without its method seems to protect the gateway, and does not. */
 function adminCredentials({ admin: { auth } }: Settings): Problem[] {
-  const idle = (["token", "username", "password"] as const).filter(
-    (key) => auth[key] !== undefined && !METHOD_CREDENTIALS[auth.method].includes(key),
+  const isGiven = (value: unknown) => value !== undefined && !(Array.isArray(value) && value.length === 0);
+  const idle = (["token", "tokens", "username", "password", "users", "oidc"] as const).filter(
+    (key) => isGiven(auth[key]) && !METHOD_CREDENTIALS[auth.method].includes(key),
   );
   return idle.map((key) => ({
     path: ["admin", "auth", key],
     message: `has no effect while admin.auth.method is ${auth.method}`,
   }));
+}
+
+function adminRolesOfKeys({ api_keys: { keys } }: Settings): Problem[] {
+  return keys.flatMap(({ admin_role, scopes }, index) =>
+    admin_role === undefined || scopes.includes("admin")
+      ? []
+      : [{ path: ["api_keys", "keys", index, "admin_role"], message: "has no effect without the scope admin" }],
+  );
 }
 
 function metricsCredentials({ metrics: { auth } }: Settings): Problem[] {

@@ -3,38 +3,99 @@
 import { z } from "zod";
 import { parseDuration } from "../../lib/duration.ts";
 import { addressRange } from "../values/address-range.ts";
+import { ROLES } from "../values/roles.ts";
 import { positiveDuration, text, userName, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
-const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key"] as const;
+export const ADMIN_AUTH_METHODS = ["none", "bearer_token", "basic", "api_key", "oidc"] as const;
 
 type AdminAuthMethod = (typeof ADMIN_AUTH_METHODS)[number];
 
-type CredentialSetting = "token" | "username" | "password";
+type CredentialSetting = "token" | "tokens" | "username" | "password" | "users" | "oidc";
 
-/** Required settings; api_key takes the token besides its keys. */
+/** The settings that a method reads. */
 export const METHOD_CREDENTIALS: Readonly<Record<AdminAuthMethod, readonly CredentialSetting[]>> = {
   none: [],
-  bearer_token: ["token"],
-  basic: ["username", "password"],
-  api_key: ["token"],
+  bearer_token: ["token", "tokens"],
+  basic: ["username", "password", "users"],
+  api_key: ["token", "tokens"],
+  oidc: ["token", "tokens", "oidc"],
 };
 
 const method = z
   .enum([...ADMIN_AUTH_METHODS, "bearer"], { error: `expected one of ${ADMIN_AUTH_METHODS.join(", ")}` })
   .transform((name): AdminAuthMethod => (name === "bearer" ? "bearer_token" : name));
 
+const token = () => z.string().min(8, "at least 8 characters");
+
+const role = () =>
+  z
+    .enum(ROLES)
+    .describe(
+      "viewer: reads, no secrets. operator: also drains, weights, circuits, keys, budgets, caches. admin: everything.",
+    );
+
+const roleValues = () => z.array(text()).default([]);
+
+/** OpenID Connect Core 1.0 and RFC 7636. */
+const oidc = z.strictObject({
+  issuer: z
+    .string()
+    .regex(
+      /^https?:\/\/[^\s/@?#]+(\/[^\s?#]*)?$/,
+      "expected a URL that starts with https:// or http://, without user, password and query",
+    )
+    .describe("Where /.well-known/openid-configuration of the provider lies below."),
+  client_id: text(),
+  client_secret: text(),
+  scopes: z
+    .array(text())
+    .default(["openid", "profile", "email"])
+    .refine((scopes) => scopes.includes("openid"), "must hold openid")
+    .describe("What the provider is asked for."),
+  redirect_url: z
+    .string()
+    .regex(/^https?:\/\/[^\s/@?#]+\/[^\s?#]*$/, "expected a URL that ends in /admin/oidc/callback")
+    .refine((url) => url.endsWith("/admin/oidc/callback"), "must end in /admin/oidc/callback")
+    .optional()
+    .describe(
+      "Where the provider sends browsers back to. Default: /admin/oidc/callback at the address that the browser asked.",
+    ),
+  name_claim: text()
+    .default("preferred_username")
+    .describe("The name of the person, in the history of changes too; without this claim it is sub."),
+  role_claim: text()
+    .default("roles")
+    .describe(
+      "A text or a list of texts that roles looks for; dots lead into objects, unless a claim has the whole name.",
+    ),
+  roles: z
+    .strictObject({ admin: roleValues(), operator: roleValues(), viewer: roleValues() })
+    .prefault({})
+    .describe("Values of the claim that give each role; of several roles the highest counts."),
+  default_role: z.enum(ROLES).optional().describe("For everyone else of the provider. Default: they are refused."),
+});
+
 const auth = z.strictObject({
   method: method
     .prefault("none")
-    .describe("none: loopback peers only. bearer_token (also bearer), basic, or api_key: a key with the scope admin."),
-  token: z
-    .string()
-    .min(8, "at least 8 characters")
+    .describe(
+      "none: loopback peers only. bearer_token (also bearer), basic, api_key: a key with the scope admin, or oidc: people sign in at an OpenID provider.",
+    ),
+  token: token()
     .optional()
-    .describe("For bearer_token; with api_key it is accepted too."),
-  username: userName().optional().describe("For basic."),
+    .describe("For bearer_token, with the role admin; with api_key and oidc it is accepted too."),
+  tokens: z
+    .array(z.strictObject({ name: text(), token: token(), role: role() }))
+    .default([])
+    .describe("Further tokens, each with a name, which the history of changes shows, and a role."),
+  username: userName().optional().describe("For basic, with the role admin."),
   password: text().optional().describe("For basic."),
+  users: z
+    .array(z.strictObject({ username: userName(), password: text(), role: role() }))
+    .default([])
+    .describe("Further users for basic, each with a role."),
+  oidc: oidc.optional().describe("The OpenID provider of method oidc."),
   ip_whitelist: z
     .array(addressRange())
     .default([])
@@ -119,8 +180,14 @@ export const adminSection = defineSection({
     "audit.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] },
     "requests.path": { use: "written", endings: [".db", ".sqlite", ".sqlite3"] },
   },
-  secretPaths: ["auth.token", "auth.password"],
+  secretPaths: [
+    ...["auth.token", "auth.password", "auth.tokens.*.token", "auth.users.*.password"],
+    "auth.oidc.client_secret",
+  ],
+  entryNames: { "auth.tokens": ["name"], "auth.users": ["username"] },
   credentials: [
+    { at: "auth.tokens.*", secrets: ["token"], fields: ["token"] },
+    { at: "auth.users.*", secrets: ["password"], fields: ["password"] },
     { at: "auth", secrets: ["token"], fields: ["token"] },
     { at: "auth", secrets: ["password"], fields: ["password"] },
   ],

@@ -1,6 +1,7 @@
 // Section api_keys: who may call the public API (docs/api.md).
 
 import { z } from "zod";
+import { ROLES } from "../values/roles.ts";
 import { ownBudget, tokenLimit } from "./budgets.ts";
 import { duration, text, timestamp } from "./fields.ts";
 import { requestCount } from "./rate-limiting.ts";
@@ -23,6 +24,10 @@ export const apiKeySchema = z.strictObject({
     .array(z.enum(SCOPES))
     .default(["read", "write", "files"])
     .describe("read = list models, write = inference, files = the Files API, admin = the admin API."),
+  admin_role: z
+    .enum(ROLES)
+    .optional()
+    .describe("What it may do at the admin API: viewer, operator or admin. Default: admin."),
   rate_limit: requestCount().optional().describe("Requests per minute; holds also while rate_limiting is off."),
   budget: ownBudget().optional().describe("What it may spend, as a rule of the section budgets says it."),
   token_limit: tokenLimit().optional().describe("Tokens per minute, input and output."),
