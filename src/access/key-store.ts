@@ -156,6 +156,8 @@ function openStore(sqlite: Database, { now, wallTime }: Clock, staleMs: number):
       return keys.isEmpty;
     },
     accept: keys.accept,
+    acceptDigest: keys.acceptDigest,
+    digestOf: keys.digestOf,
     find: keys.find,
     problem: undefined,
     get isMoved() {

@@ -54,11 +54,21 @@ export interface StoredKeys {
   readonly isEmpty: boolean;
   /** The caller with this secret; undefined for an unknown or revoked one. Throws 503 where the database cannot be read. */
   accept(secret: string): Caller | undefined;
+  /** The same for a secret that was accepted before, by its digest. */
+  acceptDigest(digest: Buffer): Caller | undefined;
+  digestOf(secret: string): Buffer;
   /** Throws 503 where the database cannot be read. */
   find(id: string): StoredKey | undefined;
 }
 
-export const NO_STORED_KEYS: StoredKeys = { version: 0, isEmpty: true, accept: () => undefined, find: () => undefined };
+export const NO_STORED_KEYS: StoredKeys = {
+  version: 0,
+  isEmpty: true,
+  accept: () => undefined,
+  acceptDigest: () => undefined,
+  digestOf: () => Buffer.alloc(0),
+  find: () => undefined,
+};
 
 interface StoredKeyRow {
   id: string;
@@ -120,6 +130,15 @@ export function readStoredKeys({ sqlite, now, staleMs }: KeyReading) {
     return key;
   }
 
+  function behind(digested: Buffer): Caller | undefined {
+    const sql = "SELECT key, ends_at FROM secrets WHERE digest = ? AND key IS NOT NULL";
+    const row = sqlite.query<{ key: string; ends_at: number | null }, [Buffer]>(sql).get(digested);
+    const key = row === null ? undefined : keyOf(row.key);
+    if (row === null || key === undefined || !key.rights.enabled) return undefined;
+    const ends = Math.min(row.ends_at ?? Number.POSITIVE_INFINITY, key.rights.expires_at ?? Number.POSITIVE_INFINITY);
+    return { ...callerOf(key.rights, key.id), expiresAtMs: ends };
+  }
+
   const keys: StoredKeys = {
     get version() {
       return reading(() => {
@@ -139,19 +158,18 @@ export function readStoredKeys({ sqlite, now, staleMs }: KeyReading) {
         if (isEmpty) return undefined;
         const known = bySecret.get(secret);
         if (known !== undefined) return known;
-        const sql = "SELECT key, ends_at FROM secrets WHERE digest = ? AND key IS NOT NULL";
-        const row = sqlite.query<{ key: string; ends_at: number | null }, [Buffer]>(sql).get(digest()(secret));
-        const key = row === null ? undefined : keyOf(row.key);
-        if (row === null || key === undefined || !key.rights.enabled) return undefined;
-        const ends = Math.min(
-          row.ends_at ?? Number.POSITIVE_INFINITY,
-          key.rights.expires_at ?? Number.POSITIVE_INFINITY,
-        );
-        const caller = { ...callerOf(key.rights, key.id), expiresAtMs: ends };
+        const caller = behind(digest()(secret));
+        if (caller === undefined) return undefined;
         if (bySecret.size >= MAX_REMEMBERED) bySecret.clear();
         bySecret.set(secret, caller);
         return caller;
       }),
+    acceptDigest: (digested) =>
+      reading(() => {
+        refresh();
+        return behind(digested);
+      }),
+    digestOf: (secret) => reading(() => digest()(secret)),
     find: (id) =>
       reading(() => {
         refresh();

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import { createKeyIdentity } from "../access/key-identity.ts";
+import { NO_STORED_KEYS } from "../access/stored-keys.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import type { Role } from "../config/values/roles.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -17,6 +18,7 @@ function setUp(document: ConfigDocument) {
   const door = createAdminDoor({
     settings: () => state.settings,
     identify: createKeyIdentity(() => "salt"),
+    storedKeys: NO_STORED_KEYS,
     clock: { now: () => time.ms, wallTime: () => time.ms },
     log: { warn: () => void state.warnings++ },
   });

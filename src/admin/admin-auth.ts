@@ -3,6 +3,7 @@
 import { expired, hasExpired } from "../access/api-keys.ts";
 import { createDigest } from "../access/credentials.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { StoredKeys } from "../access/stored-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { includesRole, type Role } from "../config/values/roles.ts";
 import { ERRORS } from "../errors/catalog.ts";
@@ -19,11 +20,12 @@ interface AdminDoorParts {
   /** Those that run now: a change of admin.auth holds from the next request on. */
   settings(): Settings;
   identify: KeyIdentity;
+  storedKeys: StoredKeys;
   clock: Clock;
   log: { warn(fields: object, message: string): void };
 }
 
-export function createAdminDoor({ settings, identify, clock, log }: AdminDoorParts): AdminDoor {
+export function createAdminDoor({ settings, identify, storedKeys, clock, log }: AdminDoorParts): AdminDoor {
   const digest = createDigest();
   const attempts = createFailedAttempts(clock);
   const sessions = createSessions(clock.now);
@@ -32,7 +34,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
   function currentLock() {
     const { admin, api_keys } = settings();
     if (lock?.auth !== admin.auth || lock.keys !== api_keys.keys) {
-      const next = createLock(admin.auth, api_keys.keys, identify, digest);
+      const next = createLock(admin.auth, api_keys.keys, { identify, storedKeys, digest });
       // Sign-ins end with what they were opened by: going back does not bring them back.
       if (sessions.size > 0) sessions.keepOnly(next.survivors());
       lock = next;
@@ -41,8 +43,8 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
   }
 
   /** The administrator who presented it, if it is right; a wrong one is a guess. Throws 401, 403 or 429. */
-  function judge(presented: string | undefined, { headers }: Request, client: string | undefined): AdminHolder {
-    const { auth, isListed, find } = currentLock();
+  function judge(presented: string | undefined, { headers }: Request, client: string | undefined) {
+    const { auth, isListed, holderOf, findHolder } = currentLock();
     const { how } = METHODS[auth.method as SignInMethod];
     const user =
       auth.method === "basic" && presented !== undefined ? digest(userOf(presented)).toString("hex") : undefined;
@@ -51,8 +53,9 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
     // A password may be short enough to be guessed: during guesses, not every one is looked at. A token or key is not, and
     // the right one passes, whatever others behind the same address present.
     if (refusal !== undefined && auth.method === "basic") throw refusal;
-    const found = presented === undefined ? undefined : find(digest(presented));
-    if (found === undefined) {
+    const holder = presented === undefined ? undefined : holderOf(presented);
+    const found = holder && findHolder(holder);
+    if (holder === undefined || found === undefined) {
       if (refusal !== undefined) throw refusal;
       let message = `The admin API needs credentials: send the header ${how}.`;
       if (presented !== undefined) {
@@ -67,7 +70,7 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
       throw new GatewayError(ERRORS.missingScope, "The API key has no scope 'admin', which the admin API needs.");
     }
     if (!isListed(client)) throw notListed();
-    return found;
+    return { holder, found };
   }
 
   /** Checks again credentials that were accepted before; undefined once they are no longer. */
@@ -136,11 +139,10 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
       }
       if (sessionIds(headers).length > 0) throw unauthorized(SIGNED_OUT, headers, auth);
     }
-    const { name, role } = judge(presented, request, client);
+    const { holder, found } = judge(presented, request, client);
+    const { name, role } = found;
     requireSameOrigin(headers);
-    const credential = digest(presented as string);
-    const isStillIn = () =>
-      currentLock().auth.method === method && mayStill(stillRight({ credential }, client), needed);
+    const isStillIn = () => currentLock().auth.method === method && mayStill(stillRight(holder, client), needed);
     return { name, role, method, isStillIn };
   }
 
@@ -167,8 +169,8 @@ export function createAdminDoor({ settings, identify, clock, log }: AdminDoorPar
           if (auth.method === "none") return { administrator: admitLocal(request, addresses), cookie: undefined };
           const { presentedBy, presentedIn } = METHODS[auth.method];
           const presented = presentedBy(given) ?? presentedIn(headers);
-          const found = judge(presented, request, client);
-          return open({ credential: digest(presented as string) }, found);
+          const { holder, found } = judge(presented, request, client);
+          return open(holder, found);
         },
         enter({ name, role }) {
           const { isListed, findHolder, provider } = currentLock();

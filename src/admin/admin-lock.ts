@@ -2,8 +2,10 @@
 
 import { createAddressList } from "../access/address-list.ts";
 import { acceptedSecrets } from "../access/api-keys.ts";
+import type { Caller } from "../access/caller.ts";
 import { basicCredential } from "../access/credentials.ts";
 import type { KeyIdentity } from "../access/key-identity.ts";
+import type { StoredKeys } from "../access/stored-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Role } from "../config/values/roles.ts";
 import type { PresentedCredentials } from "../server/endpoint.ts";
@@ -29,7 +31,14 @@ const UNIX_PEER_ADDRESS = "127.0.0.1";
 
 export type AdminLock = ReturnType<typeof createLock>;
 
-export function createLock(auth: Auth, keys: Keys, identify: KeyIdentity, digest: (text: string) => Buffer) {
+interface LockParts {
+  identify: KeyIdentity;
+  storedKeys: Pick<StoredKeys, "accept" | "acceptDigest" | "digestOf" | "find">;
+  /** For comparisons. */
+  digest(text: string): Buffer;
+}
+
+export function createLock(auth: Auth, keys: Keys, { identify, storedKeys, digest }: LockParts) {
   const whitelist = createAddressList(auth.ip_whitelist);
   const accepted = auth.method === "none" ? [] : METHODS[auth.method].accepted(auth, keys, identify);
   const digested = accepted.map((credential) => ({ credential, digest: digest(credential.text) }));
@@ -43,22 +52,40 @@ export function createLock(auth: Auth, keys: Keys, identify: KeyIdentity, digest
     return found;
   }
 
+  const takesKeys = auth.method === "api_key";
+
+  function ofStoredKey(caller: Caller | undefined): AdminHolder | undefined {
+    if (caller === undefined) return undefined;
+    const role = storedKeys.find(caller.keyId)?.rights.admin_role ?? "admin";
+    return { name: caller.keyId, role, hasScope: caller.scopes.has("admin"), expiresAtMs: caller.expiresAtMs };
+  }
+
   return {
     auth,
     keys,
     provider,
     isListed: (address: string | undefined) => whitelist.isEmpty || whitelist.contains(address ?? UNIX_PEER_ADDRESS),
-    find,
-    /** Those of a sign-in. */
+    /** By what its credentials are known from then on; undefined for wrong ones. */
+    holderOf(presented: string): SessionHolder | undefined {
+      const credential = digest(presented);
+      if (find(credential) !== undefined) return { credential };
+      if (!takesKeys || storedKeys.accept(presented) === undefined) return undefined;
+      return { storedSecret: storedKeys.digestOf(presented) };
+    },
     findHolder(holder: SessionHolder): AdminHolder | undefined {
       if ("credential" in holder) return find(holder.credential);
+      if ("storedSecret" in holder) {
+        return takesKeys ? ofStoredKey(storedKeys.acceptDigest(holder.storedSecret)) : undefined;
+      }
       return holder.provider === provider ? { ...LASTING, ...holder } : undefined;
     },
     /** Tells which sign-ins go on under this lock. */
     survivors(): (holder: SessionHolder) => boolean {
       const known = new Set(digested.map((entry) => entry.digest.toString("hex")));
-      return (holder) =>
-        "credential" in holder ? known.has(holder.credential.toString("hex")) : holder.provider === provider;
+      return (holder) => {
+        if ("storedSecret" in holder) return takesKeys;
+        return "credential" in holder ? known.has(holder.credential.toString("hex")) : holder.provider === provider;
+      };
     },
   };
 }

@@ -14,7 +14,11 @@ interface Person {
  * By what a sign-in was opened, which ends when that is not accepted any more: the digest of credentials, or a person, with
  * the digest of the provider's settings.
  */
-export type SessionHolder = { readonly credential: Buffer } | (Person & { readonly provider: string });
+export type SessionHolder =
+  | { readonly credential: Buffer }
+  /** The digest of a secret of the key store. */
+  | { readonly storedSecret: Buffer }
+  | (Person & { readonly provider: string });
 
 export interface AdminSession {
   readonly holder: SessionHolder;

@@ -104,7 +104,7 @@ export function createGateway({
   const fleet = new Fleet({ settings: snapshot.settings, transport, clock, log, ...telemetry.ofBackends });
   const responses = createResponseStore(clock.now);
   const settings = () => store.current.settings;
-  const adminDoor = createAdminDoor({ settings, identify, clock, log });
+  const adminDoor = createAdminDoor({ settings, identify, storedKeys: keyStore, clock, log });
   const dataPath = (path: string) =>
     resolveDataPath(path, { dataDir: snapshot.settings.server.data_dir, baseDir: snapshot.baseDir, home });
   const { audit: auditSettings } = snapshot.settings.admin;

@@ -129,7 +129,7 @@ export function createWorker(
     log,
     identify,
     storedKeys,
-    adminDoor: createAdminDoor({ settings: current, identify, clock, log }),
+    adminDoor: createAdminDoor({ settings: current, identify, storedKeys, clock, log }),
     wayToBackends: createWayToBackends(snapshot, env, { info() {} }),
     fleet,
     telemetry: { follow: otlp.follow },

@@ -3,6 +3,7 @@
 import { createAccessControl } from "../../src/access/api-keys.ts";
 import { createClientAddressReader } from "../../src/access/client-address.ts";
 import { createKeyIdentity } from "../../src/access/key-identity.ts";
+import { NO_STORED_KEYS } from "../../src/access/stored-keys.ts";
 import { createWebPageRules } from "../../src/access/web-pages.ts";
 import { createAdminDoor } from "../../src/admin/admin-auth.ts";
 import { documentSchema, type Settings } from "../../src/config/sections/registry.ts";
@@ -41,7 +42,13 @@ export async function serveRoutes(routes: readonly Endpoint[], log = silentLogge
     access: createAccessControl(settings, identify, wallTime),
     webPages: createWebPageRules({ allowedHosts: [], allowedOrigins: [], boundTo: [], keysRequired: false }),
     limiter: createLimiter({ settings: settings.rate_limiting, now, wallTime }),
-    adminDoor: createAdminDoor({ settings: () => settings, identify, clock: systemClock, log: silentLogger() }),
+    adminDoor: createAdminDoor({
+      storedKeys: NO_STORED_KEYS,
+      settings: () => settings,
+      identify,
+      clock: systemClock,
+      log: silentLogger(),
+    }),
     clientAddresses: createClientAddressReader([]),
     bodies: createBodyReader({ deadlines, now }),
     drain: createBodyDrain({ deadlines, now }),
