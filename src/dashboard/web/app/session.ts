@@ -2,11 +2,15 @@
 
 import { batch, type ReadonlySignal, signal } from "@preact/signals";
 import type { SignedIn } from "../../../admin/session.ts";
+import type { CurlRequest } from "../curl.ts";
+import { isDenied } from "../may.ts";
 import { type Api, ApiError, messageOf } from "./api.ts";
 
 interface WantedSignIn {
   /** As admin.auth.method names it. */
   method: string;
+  /** The host of the OpenID provider, with method oidc. */
+  provider: string | undefined;
   /** Why it is wanted again. */
   why: string | undefined;
 }
@@ -71,6 +75,9 @@ export function createSession({ api, entered, left, ended, stayed }: BrowserSess
     /** Why it is not known who is signed in. */
     failure: failure as ReadonlySignal<string | undefined>,
     begin,
+    /** False for a request that the role of the person may not send. */
+    may: (request: Pick<CurlRequest, "method" | "path">): boolean =>
+      who.value !== undefined && !isDenied(request, who.value.needs_higher_role),
 
     async signIn(values: Readonly<Record<string, string>>): Promise<void> {
       const signedIn = await api.ask<SignedIn>({ method: "POST", path: "admin/session", body: values });
@@ -81,12 +88,14 @@ export function createSession({ api, entered, left, ended, stayed }: BrowserSess
     /** The gateway has answered that there is no sign-in. */
     lost(error: ApiError): void {
       const method = String(error.details.method ?? "");
+      const { provider: host } = error.details;
+      const provider = typeof host === "string" ? host : undefined;
       const why = who.peek() === undefined ? undefined : "This sign-in is over. Sign in again to go on here.";
       batch(() => {
         who.value = undefined;
         failure.value = undefined;
         // A wrong password is shown as what it is, not as a sign-in that is over.
-        if (wanted.peek()?.method !== method || why !== undefined) wanted.value = { method, why };
+        if (wanted.peek()?.method !== method || why !== undefined) wanted.value = { method, provider, why };
         ended();
       });
     },

@@ -6,7 +6,7 @@ import type { Action } from "../app/actions.ts";
 import { useApp } from "../app/context.ts";
 import { setting } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
-import { Button } from "../parts/button.tsx";
+import { ActionButton } from "../parts/action-button.tsx";
 import { Head } from "../parts/card.tsx";
 import { Link } from "../parts/link.tsx";
 import { List, useOrder } from "../parts/list.tsx";
@@ -39,7 +39,10 @@ function formKind(wanted: string | null, id: string | undefined): FormKind | und
   return id !== undefined && (wanted === "edit" || wanted === "copy") ? wanted : undefined;
 }
 
-export function AddLink({ of: { page, article, noun } }: { of: EntryKind }) {
+export function AddLink({ of }: { of: EntryKind }) {
+  const { session } = useApp();
+  const { page, article, noun } = of;
+  if (!session.may(of.add({}, undefined))) return null;
   return (
     <Link to={page} query={{ do: "add" }} class="button">
       Add {article} {noun}
@@ -80,7 +83,7 @@ interface EntryActionsProps<Row> {
 }
 
 export function EntryActions<Row>({ of, row, children }: EntryActionsProps<Row>) {
-  const { actions } = useApp();
+  const { session } = useApp();
   const id = of.idOf(row);
   const why = of.fixed?.(row);
   if (why !== undefined) return <span class="faint">{why}</span>;
@@ -88,15 +91,19 @@ export function EntryActions<Row>({ of, row, children }: EntryActionsProps<Row>)
     <div class="actions">
       {children !== undefined && <div class="row tight">{children}</div>}
       <div class="row tight">
-        <Link to={of.page} id={id} query={{ do: "edit" }} class="button" aria-label={`Edit ${id}`}>
-          Edit
-        </Link>
-        <Link to={of.page} id={id} query={{ do: "copy" }} class="button" aria-label={`Duplicate ${id}`}>
-          Duplicate
-        </Link>
-        <Button kind="small" label={`Remove ${id}`} onClick={() => actions.act(removing(of, id))}>
+        {session.may(of.add({}, undefined)) && (
+          <>
+            <Link to={of.page} id={id} query={{ do: "edit" }} class="button" aria-label={`Edit ${id}`}>
+              Edit
+            </Link>
+            <Link to={of.page} id={id} query={{ do: "copy" }} class="button" aria-label={`Duplicate ${id}`}>
+              Duplicate
+            </Link>
+          </>
+        )}
+        <ActionButton label={`Remove ${id}`} action={removing(of, id)}>
           Remove
-        </Button>
+        </ActionButton>
       </div>
     </div>
   );

@@ -6,6 +6,7 @@ import type { BackendStatus, BackendStatusList } from "../../../admin/backend-sc
 import type { ConfigHistory } from "../../../admin/config-schemas.ts";
 import type { KeyList } from "../../../admin/key-schemas.ts";
 import type { Requests } from "../../../admin/request-schemas.ts";
+import type { Action } from "../app/actions.ts";
 import type { App } from "../app/app.ts";
 import { useApp } from "../app/context.ts";
 import { useResource } from "../app/resource.ts";
@@ -171,16 +172,23 @@ function useEntries(query: () => string): FoundEntry[] {
 }
 
 function actionsOf({ actions, session, themes }: App, backends: readonly BackendStatus[]): FoundEntry[] {
+  /** Nothing for an action that the role may not do. */
+  const toDo = (text: string, action: Action): FoundEntry[] => {
+    const asked = action.asked();
+    if (asked !== undefined && !session.may(asked)) return [];
+    return [{ kind: "Action", text, run: () => actions.act(action) }];
+  };
   const entries = backends.flatMap((row): FoundEntry[] => {
     const { name, enabled, phase, circuit } = row;
     if (phase === "draining" && enabled) return []; // removed already
-    const drain = { text: `${enabled ? "Drain" : "Enable"} ${name}`, run: () => actions.act(switching(row)) };
-    const reset = { text: `Reset the circuit of ${name}`, run: () => actions.act(resettingCircuit(name)) };
-    return (circuit === "closed" ? [drain] : [drain, reset]).map((each) => ({ kind: "Action", ...each }));
+    return [
+      ...toDo(`${enabled ? "Drain" : "Enable"} ${name}`, switching(row)),
+      ...(circuit === "closed" ? [] : toDo(`Reset the circuit of ${name}`, resettingCircuit(name))),
+    ];
   });
   return [
     ...entries,
-    { kind: "Action", text: "Clear the response cache", run: () => actions.act(clearingCache(undefined)) },
+    ...toDo("Clear the response cache", clearingCache(undefined)),
     { kind: "Action", text: "Switch colours", run: themes.next },
     ...(session.who.value?.via === "session"
       ? [{ kind: "Action", text: "Sign out", run: () => void session.signOut() }]

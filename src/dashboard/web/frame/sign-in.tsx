@@ -2,10 +2,14 @@
 // scripts cannot read.
 
 import { useSignal } from "@preact/signals";
+import type { SignInFailure } from "../../../admin/oidc.ts";
 import { ApiError, messageOf } from "../app/api.ts";
 import { useApp } from "../app/context.ts";
 import { Field } from "../parts/field.tsx";
 import { Notice } from "../parts/notice.tsx";
+
+/** The gateway takes no longer page to come back to. */
+const LONGEST_PAGE = 2_000;
 
 interface SignInForm {
   text: string;
@@ -36,7 +40,7 @@ const METHODS: Readonly<Record<string, SignInForm>> = {
 };
 
 export function SignIn() {
-  const { session } = useApp();
+  const { session, api } = useApp();
   const values = useSignal<Readonly<Record<string, string>>>({});
   const thrown = useSignal<unknown>(undefined);
   const isBusy = useSignal(false);
@@ -53,6 +57,7 @@ export function SignIn() {
     isBusy.value = false;
   }
 
+  if (wanted.method === "oidc") return <ProviderSignIn base={api.base} provider={wanted.provider} why={wanted.why} />;
   const { text, wrong, fields } = METHODS[wanted.method] ?? (METHODS.bearer_token as SignInForm);
   return (
     <form
@@ -90,6 +95,46 @@ export function SignIn() {
         </button>
       </div>
     </form>
+  );
+}
+
+/** Why a browser comes back from the provider without a sign-in. */
+const FAILURES: Readonly<Record<SignInFailure, string>> = {
+  unreachable: "The OpenID provider does not answer. Try again in a moment; the log of the gateway has the reason.",
+  denied: "The OpenID provider refused the sign-in.",
+  invalid: "The answer of the OpenID provider is not valid; the log of the gateway has the reason.",
+  over: "This sign-in took too long, or began in another browser. Sign in again.",
+  no_role: "This account has no role here. An administrator gives roles in admin.auth.oidc.",
+  address: "This address may not use the admin API (admin.auth.ip_whitelist).",
+};
+
+interface ProviderSignInProps {
+  base: string;
+  provider: string | undefined;
+  why: string | undefined;
+}
+
+/** A link: the browser leaves for the provider, and comes back to this page. */
+function ProviderSignIn({ base, provider, why }: ProviderSignInProps) {
+  const failure = new URLSearchParams(location.search).get("sign_in");
+  const failed = failure !== null && Object.hasOwn(FAILURES, failure) ? FAILURES[failure as SignInFailure] : undefined;
+  const to = `/dashboard${location.hash}`;
+  const page = to.length <= LONGEST_PAGE ? to : "/dashboard";
+  const address = new URL(`admin/oidc/sign-in?to=${encodeURIComponent(page)}`, base);
+  return (
+    <div class="sign-in card">
+      <h1 tabIndex={-1}>Sign in</h1>
+      {failed !== undefined ? (
+        <Notice tone="bad" isAlert>
+          {failed}
+        </Notice>
+      ) : (
+        why !== undefined && <Notice tone="warn">{why}</Notice>
+      )}
+      <a class="button main" href={address.href}>
+        Sign in with {provider ?? "the OpenID provider"}
+      </a>
+    </div>
   );
 }
 

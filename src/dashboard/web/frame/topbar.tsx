@@ -53,7 +53,9 @@ export function Topbar({ hasRange }: { hasRange: boolean }) {
       </button>
       {who?.via === "session" && (
         <>
-          <span class="signed-in">{who.name ?? ""}</span>
+          <span class="signed-in">
+            {who.name ?? ""} ({who.role})
+          </span>
           <Button kind="small" onClick={() => void session.signOut()}>
             Sign out
           </Button>

@@ -20,8 +20,8 @@ import {
   percent,
   plural,
 } from "../format.ts";
+import { ActionButton } from "../parts/action-button.tsx";
 import { Ago } from "../parts/ago.tsx";
-import { Button } from "../parts/button.tsx";
 import { Head } from "../parts/card.tsx";
 import { Field } from "../parts/field.tsx";
 import { RequestsOf } from "../parts/link.tsx";
@@ -182,7 +182,6 @@ function Percentiles({ median, p95 }: { median: number; p95: number }) {
 }
 
 function CircuitCell(row: BackendStatus) {
-  const { actions } = useApp();
   const { name, circuit, circuit_since } = row;
   return (
     <>
@@ -193,26 +192,25 @@ function CircuitCell(row: BackendStatus) {
         </div>
       )}
       {circuit !== "closed" && (
-        <Button kind="small" label={`Reset circuit of ${name}`} onClick={() => actions.act(resettingCircuit(name))}>
+        <ActionButton label={`Reset circuit of ${name}`} action={resettingCircuit(name)}>
           Reset circuit
-        </Button>
+        </ActionButton>
       )}
     </>
   );
 }
 
 function BackendActions(row: BackendStatus) {
-  const { actions } = useApp();
   const { name, enabled } = row;
   const verb = enabled ? "Drain" : "Enable";
   return (
     <EntryActions of={BACKENDS} row={row}>
-      <Button kind="small" label={`${verb} ${name}`} onClick={() => actions.act(switching(row))}>
+      <ActionButton label={`${verb} ${name}`} action={switching(row)}>
         {verb}
-      </Button>
-      <Button kind="small" label={`Weight of ${name}`} onClick={() => actions.act(weighing(row))}>
+      </ActionButton>
+      <ActionButton label={`Weight of ${name}`} action={weighing(row)}>
         Weight
-      </Button>
+      </ActionButton>
     </EntryActions>
   );
 }

@@ -9,7 +9,7 @@ import { useResource } from "../app/resource.ts";
 import { type Collection, readSection, requestsAt } from "../collections/collection.ts";
 import { CollectionPage } from "../collections/collection-page.tsx";
 import { dateTime, grouped, money, percent } from "../format.ts";
-import { Button } from "../parts/button.tsx";
+import { ActionButton } from "../parts/action-button.tsx";
 import { Bar, Card } from "../parts/card.tsx";
 import { Field } from "../parts/field.tsx";
 import { Link } from "../parts/link.tsx";
@@ -120,12 +120,11 @@ function Forecast(state: AmountState) {
 }
 
 function Reset({ id, key }: BudgetRecord) {
-  const { actions } = useApp();
   if (isOfOrganization(id) || (key !== null && id !== `key:${key}`)) return null;
   return (
-    <Button kind="small" label={`Reset ${id}`} onClick={() => actions.act(resetting(id))}>
+    <ActionButton label={`Reset ${id}`} action={resetting(id)}>
       Reset
-    </Button>
+    </ActionButton>
   );
 }
 

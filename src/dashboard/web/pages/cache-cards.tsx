@@ -4,9 +4,8 @@ import type { ComponentChildren } from "preact";
 import type { KvIndexStatistics } from "../../../admin/kv-index.ts";
 import type { ResponseCacheStatistics } from "../../../admin/response-cache.ts";
 import type { Action } from "../app/actions.ts";
-import { useApp } from "../app/context.ts";
 import { bytes, count, grouped, percent } from "../format.ts";
-import { Button } from "../parts/button.tsx";
+import { ActionButton } from "../parts/action-button.tsx";
 import { Card, Facts } from "../parts/card.tsx";
 import { Link } from "../parts/link.tsx";
 import { Marked } from "../parts/marks.tsx";
@@ -54,11 +53,10 @@ function StoreCard<Store extends { enabled: boolean }>(props: StoreCardProps<Sto
 }
 
 function ClearButton({ label, clearing }: { label: string; clearing: Action }) {
-  const { actions } = useApp();
   return (
-    <Button kind="small" label={label} onClick={() => actions.act(clearing)}>
+    <ActionButton label={label} action={clearing}>
       Clear
-    </Button>
+    </ActionButton>
   );
 }
 

@@ -52,6 +52,7 @@ export function EditorCard({ section, info }: EditorCardProps) {
   const state = editor.state.value;
   const { text, preview, isBusy, isStale, thrown, format } = state;
   const isEdited = isDirty(state);
+  const mayChange = app.session.may({ method: "POST", path: "admin/config/import" });
   const isFine = isEdited && preview?.valid === true && !isBusy;
   return (
     <Card
@@ -79,6 +80,7 @@ export function EditorCard({ section, info }: EditorCardProps) {
         class="editor"
         value={text ?? ""}
         disabled={text === undefined}
+        readOnly={!mayChange}
         spellcheck={false}
         autocapitalize="off"
         rows={Math.max(FEWEST_ROWS, Math.min(MOST_ROWS, (text ?? "").split("\n").length + 1))}
@@ -97,6 +99,7 @@ export function EditorCard({ section, info }: EditorCardProps) {
       ))}
       {isEdited && <Diff before={state.original ?? ""} after={text ?? ""} />}
       {isEdited && preview?.valid === true && <ChangeList changes={preview.changes_preview} />}
+      {!mayChange && <p class="faint">Only the role admin changes the configuration.</p>}
       <div class="row end">
         <Button isDisabled={!isEdited} onClick={editor.reset}>
           Undo edits

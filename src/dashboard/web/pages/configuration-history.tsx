@@ -45,7 +45,7 @@ export function HistoryCard({ history, offset }: HistoryCardProps) {
             cell: ({ version, rollback_available }) =>
               version === history?.current_version ? (
                 <Marked tone="good" text="in force" />
-              ) : (
+              ) : !app.session.may({ method: "POST", path: `admin/config/rollback/${version}` }) ? null : (
                 <Button
                   kind="small"
                   isDisabled={!rollback_available}

@@ -12,8 +12,8 @@ import { useApp } from "../app/context.ts";
 import { useKept, useLive } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { plural } from "../format.ts";
+import { ActionButton } from "../parts/action-button.tsx";
 import { Ago } from "../parts/ago.tsx";
-import { Button } from "../parts/button.tsx";
 import { Card, Head } from "../parts/card.tsx";
 import { ChangeList } from "../parts/change-list.tsx";
 import { Link } from "../parts/link.tsx";
@@ -137,19 +137,14 @@ function FieldCard({ schema }: { schema: unknown }) {
 }
 
 function StagedCard({ staged }: { staged: StagedSections | undefined }) {
-  const { actions } = useApp();
   if (staged === undefined || staged.total === 0) return null;
   return (
     <Card
       title="Staged"
       aside={
         <div class="row tight">
-          <Button kind="small" onClick={() => actions.act(FORGETTING)}>
-            Forget staged…
-          </Button>
-          <Button kind="small" onClick={() => actions.act(applying(staged))}>
-            Apply staged…
-          </Button>
+          <ActionButton action={FORGETTING}>Forget staged…</ActionButton>
+          <ActionButton action={applying(staged)}>Apply staged…</ActionButton>
         </div>
       }
     >

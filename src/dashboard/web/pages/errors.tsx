@@ -8,6 +8,7 @@ import { useApp } from "../app/context.ts";
 import { useAtMost, useKept, useLive } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { grouped, plural, words } from "../format.ts";
+import { ActionButton } from "../parts/action-button.tsx";
 import { Ago } from "../parts/ago.tsx";
 import { Button, type ChoiceOption } from "../parts/button.tsx";
 import { Bar, Card, Head, Lines } from "../parts/card.tsx";
@@ -22,7 +23,7 @@ const MOST_COUNTS = 6;
 const GROUPS_SHOWN = 10;
 const ANY = ["", "any"] as const;
 
-/** For POST /admin/debug/error. */
+const TEST_ERROR = { method: "POST", path: "admin/debug/error" };
 const TEST_TYPES = ["timeout", "connection_error", "circuit_open", "status_429", "status_500", "status_503"] as const;
 
 interface ErrorFilters {
@@ -31,7 +32,7 @@ interface ErrorFilters {
 }
 
 export function ErrorsPage() {
-  const { actions, visits, range } = useApp();
+  const { visits, range } = useApp();
   const { query } = visits.current.value.route;
   const filters = useKept<ErrorFilters>("filters", () => ({
     type: query.get("type") ?? "",
@@ -64,9 +65,9 @@ export function ErrorsPage() {
     <>
       <Head title="Errors">
         <span class="faint">{counted !== undefined && plural(counted.total, "error")}</span>
-        <Button kind="small" onClick={() => actions.act(recordingTest([...names]))}>
+        <ActionButton action={recordingTest([...names])} needs={TEST_ERROR}>
           Record a test error
-        </Button>
+        </ActionButton>
       </Head>
       <Trouble of={[list, stats]} />
       <Card title="Failed requests">
@@ -219,7 +220,6 @@ function recordingTest(backends: readonly string[]): Action {
         />
       </div>
     ),
-    asked: () =>
-      wanted.value.backend === "" ? undefined : { method: "POST", path: "admin/debug/error", body: wanted.value },
+    asked: () => (wanted.value.backend === "" ? undefined : { ...TEST_ERROR, body: wanted.value }),
   };
 }

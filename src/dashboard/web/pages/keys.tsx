@@ -3,13 +3,12 @@
 import { signal } from "@preact/signals";
 import type { KeyList } from "../../../admin/key-schemas.ts";
 import type { Action } from "../app/actions.ts";
-import { useApp } from "../app/context.ts";
 import { setting } from "../app/hooks.ts";
 import { type Collection, readSection, requestsAt } from "../collections/collection.ts";
 import { CollectionPage } from "../collections/collection-page.tsx";
 import { ShownSecret, secretIn } from "../collections/shown-secret.tsx";
 import { dateTime, grouped, money } from "../format.ts";
-import { Button } from "../parts/button.tsx";
+import { ActionButton } from "../parts/action-button.tsx";
 import { Bar } from "../parts/card.tsx";
 import { Field } from "../parts/field.tsx";
 import { Link, RequestsOf } from "../parts/link.tsx";
@@ -115,35 +114,33 @@ function stateOf({ enabled, is_expired }: KeyRow): keyof typeof TONES {
 }
 
 function StateCell(row: KeyRow) {
-  const { actions } = useApp();
   const { id, enabled, source } = row;
   const verb = enabled ? "Disable" : "Enable";
   return (
     <div class="row tight">
       <Marked tone={TONES[stateOf(row)]} text={stateOf(row)} />
       {source !== "api_keys_file" && (
-        <Button kind="small" label={`${verb} ${id}`} onClick={() => actions.act(switching(row))}>
+        <ActionButton label={`${verb} ${id}`} action={switching(row)}>
           {verb}
-        </Button>
+        </ActionButton>
       )}
     </div>
   );
 }
 
 function SecretCell(row: KeyRow) {
-  const { actions } = useApp();
   const { id, previous_until: until, source } = row;
   return (
     <>
       {source !== "api_keys_file" && (
         <div class="row tight">
-          <Button kind="small" label={`Rotate ${id}`} onClick={() => actions.act(rotating(row))}>
+          <ActionButton label={`Rotate ${id}`} action={rotating(row)}>
             Rotate
-          </Button>
+          </ActionButton>
           {until !== null && (
-            <Button kind="small" label={`End old secret of ${id}`} onClick={() => actions.act(ending(row))}>
+            <ActionButton label={`End old secret of ${id}`} action={ending(row)}>
               End old
-            </Button>
+            </ActionButton>
           )}
         </div>
       )}

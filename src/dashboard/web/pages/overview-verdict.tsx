@@ -3,10 +3,9 @@
 import type { BackendStatusList } from "../../../admin/backend-schemas.ts";
 import type { ConfigHistory } from "../../../admin/config-schemas.ts";
 import type { AdminHealth } from "../../../admin/health.ts";
-import { useApp } from "../app/context.ts";
 import { useResource } from "../app/resource.ts";
 import { words } from "../format.ts";
-import { Button } from "../parts/button.tsx";
+import { ActionButton } from "../parts/action-button.tsx";
 import { Link } from "../parts/link.tsx";
 import { Notice } from "../parts/notice.tsx";
 import { type GatewayProblem, listOf, problemsOf } from "../verdict.ts";
@@ -44,7 +43,6 @@ export function Verdict({ health, backends }: VerdictProps) {
 const MOST_RESETS = 3;
 
 function ProblemLine({ text, after, circuits }: GatewayProblem) {
-  const { actions } = useApp();
   return (
     <span class="problem">
       {text}
@@ -59,9 +57,9 @@ function ProblemLine({ text, after, circuits }: GatewayProblem) {
         <Link to="backends">View backends</Link>
       ) : (
         circuits.map((name) => (
-          <Button key={name} kind="small" onClick={() => actions.act(resettingCircuit(name))}>
+          <ActionButton key={name} action={resettingCircuit(name)}>
             Reset the circuit of {name}
-          </Button>
+          </ActionButton>
         ))
       )}
     </span>
