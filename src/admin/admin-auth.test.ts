@@ -6,6 +6,7 @@ import { NO_STORED_KEYS } from "../access/stored-keys.ts";
 import { type ConfigDocument, documentSchema, type Settings } from "../config/sections/registry.ts";
 import type { Role } from "../config/values/roles.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { Administrator } from "../server/endpoint.ts";
 import { createAdminDoor } from "./admin-auth.ts";
 
 /** Stands for a peer on a unix socket, which has no address. */
@@ -31,11 +32,14 @@ function setUp(document: ConfigDocument) {
   ) {
     const [client, peer] = [address, peerAddress].map((text) => (text === UNIX ? undefined : text));
     try {
-      return door.admit(
+      const visit: { administrator: Administrator | undefined } = { administrator: undefined };
+      door.admit(
         new Request("http://localhost:8080/admin/config", { headers: { Host: "localhost:8080", ...headers } }),
         { peer, client },
         needed,
+        visit,
       );
+      return visit.administrator as Administrator;
     } catch (error) {
       if (error instanceof GatewayError) return error;
       throw error;

@@ -147,10 +147,10 @@ export function createAdminDoor({ settings, identify, storedKeys, clock, log }: 
   }
 
   return {
-    admit(request, addresses, needed) {
+    admit(request, addresses, needed, visit) {
       const administrator = identifyCaller(request, addresses, needed);
+      visit.administrator = administrator; // also of one that is refused below
       requireRoleOf(administrator, needed);
-      return administrator;
     },
     receive(request, addresses): Guest {
       const { headers } = request;

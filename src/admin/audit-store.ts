@@ -4,7 +4,7 @@ import { ResilientDatabase, StorageError, statement } from "../lib/resilient-dat
 
 export interface AuditEntry {
   atMs: number;
-  /** Of the administrator; null where no sign-in is required, and for refused attempts. */
+  /** Of the administrator; null where no sign-in is required, and without right credentials. */
   name: string | null;
   signInMethod: string | null;
   address: string | null;

@@ -33,7 +33,10 @@ const MOST_CSV_ROWS = 100_000;
 const AuditRecord = namedShape("AuditRecord", {
   id: count,
   time,
-  name: described(orNull(text), "Of the administrator; null where no sign-in is required, and for refused attempts."),
+  name: described(
+    orNull(text),
+    "Of the administrator; null where no sign-in is required, and without right credentials.",
+  ),
   sign_in_method: orNull(text),
   address: orNull(text),
   method: text,
@@ -62,7 +65,7 @@ export function auditRoutes({ audit }: Pick<AdminParts, "audit">): DescribedEndp
   return [
     endpoint("GET /admin/audit", {
       id: "listAudit",
-      role: "admin",
+      role: "viewer",
       summary: "What administrators did, the latest first, and what was refused",
       parameters: [
         queryParameter("since", "Entries from this time on.", timeText),

@@ -58,7 +58,7 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
     }
     if (result.data.scopes.includes("admin") && !maySeeSecrets(call.administrator)) {
       const message =
-        "admin cannot be given without credentials, nor such a key be changed; do it in the configuration file";
+        "admin cannot be given without credentials of the role admin, nor such a key be changed; do it in the configuration file";
       throw invalidFields([{ field: "scopes", message }]);
     }
     if (secret === undefined) return;

@@ -71,7 +71,7 @@ function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
     .replaceAll(
-      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|notifications|tokens|users):) (?:\[\]|\{\})$/gm,
+      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|tokens|users|notifications):) (?:\[\]|\{\})$/gm,
       "$1",
     );
 }

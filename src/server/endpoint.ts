@@ -45,13 +45,18 @@ export interface Guest {
   enter(person: { name: string; role: Role }): string;
 }
 
+interface WithAdministrator {
+  administrator: Administrator | undefined;
+}
+
 export interface AdminDoor {
   /**
    * Throws 401, 403 or 429. Addresses are undefined for peers on a unix socket; `client` is the one that trusted proxies
    * name.
    * @param needed - the lowest role that may do it
+   * @param visit - gets the administrator, also one whose role is too low
    */
-  admit(request: Request, addresses: PeerAddresses, needed: Role): Administrator;
+  admit(request: Request, addresses: PeerAddresses, needed: Role, visit: WithAdministrator): void;
   /** A browser that has yet to sign in; throws 403. */
   receive(request: Request, addresses: PeerAddresses): Guest;
   /** Ends the sign-in that a request brings; returns the cookie that makes the browser forget it. */

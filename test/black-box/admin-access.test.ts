@@ -55,7 +55,8 @@ test("every admin path wants credentials, and so does every described one", asyn
     for (const headers of [{}, bearer("wrong"), { "X-API-Key": TOKEN }, basic(`admin:${TOKEN}`)] as const) {
       const response = await gateway.fetch(path, { method, headers: { ...headers } });
       // What is described may not be served; then nothing is there for anyone.
-      if (response.status === 404) expect((await expectError(response, 404)).message).toContain("There is nothing at");
+      const nothing = path.startsWith("/admin/oidc/") ? "There is no OpenID provider" : "There is nothing at";
+      if (response.status === 404) expect((await expectError(response, 404)).message).toContain(nothing);
       else expect(await expectError(response, 401)).toMatchObject({ type: "authentication_error" });
     }
   }

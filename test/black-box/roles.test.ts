@@ -130,6 +130,13 @@ describe("roles", () => {
     expect((history as { user: string }[])[0]?.user).toBe("on-call");
   });
 
+  test("the audit names a person whose role was too low", async () => {
+    await as.viewer.refused(403, "POST", "/admin/stats/reset");
+    const { entries } = await as.admin.get("/admin/audit?outcome=refused");
+    // Five refusals of an address are written in a minute; the first ones are those of the walk above.
+    expect(entries).toContainEqual(expect.objectContaining({ name: "grafana", status: 403, outcome: "refused" }));
+  });
+
   test("GET /admin/session tells the role, and what it may not do", async () => {
     for (const role of ROLES) {
       const session = await as[role].get("/admin/session");

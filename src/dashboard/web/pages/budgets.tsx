@@ -151,7 +151,6 @@ function resetting(id: string, subject?: string): Action {
 
 /** Who has spent a budget in the window that goes on. */
 function Spenders({ id }: { id: string }) {
-  const { actions } = useApp();
   const usage = useResource<BudgetUsage>(() => `${PATH}/${encodeURIComponent(id)}/usage`, { everyMs: 15_000 });
   const { value } = usage.data;
   return (
@@ -174,9 +173,9 @@ function Spenders({ id }: { id: string }) {
             cell: ({ subject }) =>
               subject !== null &&
               !isOfOrganization(id) && (
-                <Button kind="small" label={`Reset ${subject}`} onClick={() => actions.act(resetting(id, subject))}>
+                <ActionButton label={`Reset ${subject}`} action={resetting(id, subject)}>
                   Reset
-                </Button>
+                </ActionButton>
               ),
           },
         ]}
