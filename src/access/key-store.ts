@@ -48,7 +48,7 @@ export interface SecretChange {
   endsPrevious?: boolean | undefined;
 }
 
-export interface KeyEnd {
+interface KeyEnd {
   id: string;
   endsMs: number;
 }

@@ -69,15 +69,7 @@ export function createLedger(parts: LedgerParts) {
   const uses = new RecencyList<Account>();
   const unsaved = new Set<Account>();
   /** The accounts of a spender; one that made room for others has to be found again. */
-  const matches = rememberMatches(
-    MAX_MATCHES,
-    () => rules.version,
-    (spender) => ({
-      spender,
-      rules: rules.matching(spender),
-      accounts: [] as Account[],
-    }),
-  );
+  const matches = rememberedMatches(() => rules);
   let timer: Timer | undefined;
   let tending: Timer | undefined;
   let trouble: string | undefined;
@@ -424,6 +416,11 @@ function* latestOf(uses: RecencyList<Account>): Iterable<Account> {
 /** The model of a budget that is spent is let in: else none would answer. */
 function mayRefuse({ rule: { whenExceeded } }: Account, spender: Spender): boolean {
   return whenExceeded !== "warn" && !isStandIn(whenExceeded, spender);
+}
+
+function rememberedMatches(rules: () => Rules) {
+  const find = (spender: Spender) => ({ spender, rules: rules().matching(spender), accounts: [] as Account[] });
+  return rememberMatches(MAX_MATCHES, () => rules().version, find);
 }
 
 function isStandIn(whenExceeded: Rule["whenExceeded"], { model }: Spender): boolean {

@@ -123,12 +123,7 @@ export function createWorker(
   const { circuits, fleet, otlp, reports, news, flights } = replicas;
   const ofPrimary = routesOfPrimary(current);
   const composed: Composition = compose({
-    snapshot,
-    home: env.HOME,
-    clock,
-    log,
-    identify,
-    storedKeys,
+    ...{ snapshot, home: env.HOME, clock, log, identify, storedKeys },
     adminDoor: createAdminDoor({ settings: current, identify, storedKeys, clock, log }),
     wayToBackends: createWayToBackends(snapshot, env, { info() {} }),
     fleet,
@@ -153,12 +148,11 @@ export function createWorker(
     flights,
   });
   composed.kvIndex.restore(start.kvIndex);
-  const { deduplicator } = composed.state;
   const shown = Bun.serve({
     unix: start.ownSocket,
     idleTimeout: 0,
     development: false,
-    fetch: createShownFlights({ deduplicator, keyOf: flights.keyOf, now: clock.now }, secret),
+    fetch: createShownFlights({ ...composed.state, keyOf: flights.keyOf, now: clock.now }, secret),
   } as Bun.Serve.Options<undefined>);
   fleet.hear(start.facts);
   circuits.follow(start.circuits);
