@@ -119,6 +119,16 @@ export function readStoredKeys({ sqlite, now, staleMs }: KeyReading) {
     changed();
   }
 
+  /** False where the database cannot be read: requests that need no key of it go on. */
+  function tryRefresh(): boolean {
+    try {
+      refresh();
+      return true;
+    } catch {
+      return false;
+    }
+  }
+
   function keyOf(id: string): StoredKey | undefined {
     const known = byId.get(id);
     if (known !== undefined) return known;
@@ -141,16 +151,11 @@ export function readStoredKeys({ sqlite, now, staleMs }: KeyReading) {
 
   const keys: StoredKeys = {
     get version() {
-      return reading(() => {
-        refresh();
-        return version;
-      });
+      tryRefresh();
+      return version;
     },
     get isEmpty() {
-      return reading(() => {
-        refresh();
-        return isEmpty;
-      });
+      return tryRefresh() && isEmpty;
     },
     accept: (secret) =>
       reading(() => {
