@@ -41,10 +41,19 @@ function budgetCases(): [document: object, told: string[]][] {
     api_keys: { keys: [{ key: "sekret-key", id: "team-a" }] },
     budgets: { rules: [{ id: "r", match, limit, window: "day", ...more }] },
   });
+  // 4,000 tokens at 1 a thousand.
+  const metadata = { pricing: { output_tokens: 1 }, limits: { max_output: 4_000 } };
+  const priced = (document: ReturnType<typeof rule>) => ({
+    ...document,
+    backends: [{ ...document.backends[0], model_configs: [{ id: "m", metadata }] }],
+  });
   return [
     [rule({ backend: "gpu-*", key: ["team-a", "gone"] }), []],
-    [rule({ backend: ["gpu-2"], key: "gone" }), ["budgets.rules[0].match.backend", "budgets.rules[0].match.key"]],
-    [{ ...rule({ key: "jwt:alice" }), api_keys: { keys: [{ key: "sekret-key" }] } }, []],
+    [rule({ backend: ["gpu-2"], key: "gone" }), ["budgets.rules[0].match.backend"]],
+    [priced(rule({ model: "m*" }, { cost: 3 }, { strict: true })), ["budgets.rules[0].limit.cost"]],
+    [priced(rule({ model: "m*" }, { cost: 4 }, { strict: true })), []],
+    [priced(rule({ model: "other" }, { cost: 3 }, { strict: true })), []],
+    [priced(rule({}, { cost: 3 })), []],
     [rule({}, { requests: 0 }), ["budgets.rules[0].limit.requests"]],
     [rule({}, { requests: 0 }, { when_exceeded: "warn" }), []],
     [{ budgets: { currency: "EUR" }, admin: { stats: { currency: "CHF" } } }, ["admin.stats.currency"]],

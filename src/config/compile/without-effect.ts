@@ -19,6 +19,7 @@ const RULES: readonly SettingsRule<Settings>[] = [
   redisOfLimits,
   budgetsOfNothing,
   emptyBudgets,
+  budgetsBelowOneRequest,
   currencyOfStatistics,
 ];
 
@@ -110,23 +111,43 @@ function redisOfLimits({ rate_limiting: { storage, redis } }: Settings): Problem
   return [{ path: ["rate_limiting", "redis", "url"], message }];
 }
 
-/** A rule that no request can match limits nothing, though it seems to. */
-function budgetsOfNothing({ budgets, backends, api_keys: { keys, jwt } }: Settings): Problem[] {
-  const ids = keys.map(({ id }) => id);
-  // Tokens have names of their own, and keys without an id one that is made of their secret.
-  const knowsKeys = jwt.length === 0 && !ids.includes(undefined);
+/** A rule that no request can match limits nothing, though it seems to. Keys may stand in the key store as well. */
+function budgetsOfNothing({ budgets, backends }: Settings): Problem[] {
   return budgets.rules.flatMap(({ match }, index) => {
-    const known: Partial<Record<"backend" | "key", readonly string[]>> = {
-      backend: backends.map(({ name }) => name),
-      ...(knowsKeys && { key: ids as string[] }),
-    };
-    return (["backend", "key"] as const).flatMap((what) => {
-      const names = known[what];
-      const wanted = match[what]?.map(compileGlob);
-      if (names === undefined || wanted === undefined) return [];
-      if (names.some((name) => wanted.some((matches) => matches(name)))) return [];
-      return [{ path: ["budgets", "rules", index, "match", what], message: `matches no ${what}: nothing is limited` }];
+    const wanted = match.backend?.map(compileGlob);
+    if (wanted === undefined || backends.some(({ name }) => wanted.some((matches) => matches(name)))) return [];
+    return [
+      { path: ["budgets", "rules", index, "match", "backend"], message: "matches no backend: nothing is limited" },
+    ];
+  });
+}
+
+/** The price of the longest answer of each model whose price and bound the configuration says. */
+function longestAnswers({ backends }: Settings) {
+  return backends.flatMap((backend) =>
+    (backend.model_configs ?? []).flatMap(({ id, metadata }) => {
+      const price = metadata?.pricing?.output_tokens;
+      const most = metadata?.limits?.max_output;
+      return price === undefined || most === undefined
+        ? []
+        : [{ backend: backend.name, id, cost: (most / 1_000) * price }];
+    }),
+  );
+}
+
+/** A strict rule sets aside what a request may cost at most: less than one answer lets no request in that has no bound. */
+function budgetsBelowOneRequest(settings: Settings): Problem[] {
+  const answers = longestAnswers(settings);
+  return settings.budgets.rules.flatMap(({ strict, match, limit: { cost: most } }, index) => {
+    if (!strict || most === undefined || most === 0) return [];
+    const isOf = (names: readonly string[] | undefined, name: string) =>
+      names === undefined || names.some((pattern) => compileGlob(pattern)(name));
+    const above = answers.find(({ backend, id, cost }) => {
+      return cost > most && isOf(match.model, id) && isOf(match.backend, backend);
     });
+    if (above === undefined) return [];
+    const message = `is less than the longest answer of ${above.id} costs: strict refuses its requests without max_tokens`;
+    return [{ path: ["budgets", "rules", index, "limit", "cost"], message }];
   });
 }
 
