@@ -9,6 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import type { Answering, Call } from "../server/endpoint.ts";
 import { type AuditEntry, type AuditOutcome, createAuditStore } from "./audit-store.ts";
+import { isDryRun } from "./query.ts";
 
 interface AuditLogParts {
   /** At the start; the path and the switch need a restart. */
@@ -80,6 +81,15 @@ export function createAuditLog({ settings, path, store, clock, log }: AuditLogPa
     else seen.rest = { ...entry, repeats: (seen.rest?.repeats ?? 0) + 1 };
   }
 
+  function changesOf({ request, changes }: Call, { searchParams }: URL, { headers }: Response): string | null {
+    if (changes !== undefined) return textOf(changes);
+    if (request.method === "GET" || isDryRun(searchParams)) return null;
+    const version = headers.get("etag") ?? "";
+    const found = versions.get(version) ?? null;
+    versions.delete(version);
+    return found;
+  }
+
   /** What is left of a minute. */
   function sum(): void {
     for (const { rest } of refused.values()) if (rest !== undefined) write(rest);
@@ -110,10 +120,7 @@ export function createAuditLog({ settings, path, store, clock, log }: AuditLogPa
       const outcome: AuditOutcome = REFUSALS.has(status) ? "refused" : status < 400 ? "done" : "failed";
       const url = new URL(request.url);
       if (outcome !== "refused" && !isTold(request.method, url)) return;
-      const version = response.headers.get("etag") ?? "";
-      const isChange = request.method !== "GET" && outcome === "done" && !url.searchParams.has("dry_run");
-      const changes = (isChange && versions.get(version)) || null;
-      if (changes !== null) versions.delete(version);
+      const changes = outcome === "done" ? changesOf(call, url, response) : null;
       const [subject] = Object.values(call.parameters);
       const entry: AuditEntry = {
         atMs: clock.wallTime(),

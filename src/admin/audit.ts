@@ -48,7 +48,7 @@ const AuditRecord = namedShape("AuditRecord", {
   repeats: described(count, "Refused attempts of this address that the entry stands for."),
   changes: described(
     orNull(list(shape({ section: text, field: text }, { from: anything, to: anything }))),
-    "Fields of the configuration before and after, secrets masked, prompts left out.",
+    "Fields of the configuration, or of a key of the key store, before and after; secrets masked, prompts left out.",
   ),
 });
 

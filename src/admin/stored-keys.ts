@@ -98,6 +98,7 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
       } catch (error) {
         throw notKept(storageMessage(error));
       }
+      call.changes = changes;
       const { administrator } = call;
       log.info({ key: id, ...(administrator?.name !== undefined && { user: administrator.name }) }, `API key ${what}`);
       happenings.accessChanged();

@@ -2,6 +2,7 @@
 
 import type { Scope } from "../access/caller.ts";
 import type { Operation } from "../backends/kinds.ts";
+import type { FieldChange } from "../config/change/diff.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Role } from "../config/values/roles.ts";
 import type { RequestContext } from "../pipeline/context.ts";
@@ -83,6 +84,8 @@ export interface Call<Name extends string = string> {
   administrator: Administrator | undefined;
   /** At an endpoint where browsers sign in. */
   guest: Guest | undefined;
+  /** Fields that were changed outside of the configuration, with their secrets masked; the audit records them. */
+  changes?: readonly FieldChange[];
   /** Headers that every answer to this request carries. */
   headers: Record<string, string>;
   /** The body as it came; throws 413, 408 and 503. */

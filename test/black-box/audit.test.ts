@@ -1,8 +1,10 @@
 // The audit of the admin API: who did what, before and after, and what was refused (docs/admin-api.md).
 
 import { expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
 import type { Gateway } from "../support/gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const TOKEN = "sekret-admin-token";
@@ -83,4 +85,40 @@ test("filters, pages and CSV", async () => {
   const table = await gateway.fetch("/admin/audit?format=csv", { headers: auth });
   expect(table.headers.get("content-type")).toContain("text/csv");
   expect((await table.text()).split("\r\n")).toHaveLength(5);
+});
+
+test("a change of a key of the key store has its fields before and after, whatever version the configuration has", async () => {
+  const gateway = await start();
+  const send = async (method: string, path: string, body?: object) => {
+    const options = { method, headers: auth, ...(body !== undefined && { body: JSON.stringify(body) }) };
+    expect((await gateway.fetch(path, options)).ok).toBe(true);
+  };
+  await send("POST", "/admin/keys", { id: "a", key: "sekret-of-a-key", rate_limit: 5 });
+  // Version 2 of the configuration is of the file, so that no answer takes its changes.
+  writeFileSync(
+    gateway.configPath,
+    readFileSync(gateway.configPath, "utf8").replace("{", '{ "retry": { "max_attempts": 2 },'),
+  );
+  await waitFor("the edit is a version", async () => {
+    const response = await gateway.fetch("/admin/config", { headers: auth });
+    return response.headers.get("etag") === '"2"';
+  });
+  await send("PUT", "/admin/keys/a", { rate_limit: 6 });
+  await send("POST", "/admin/keys/a/rotate", {});
+  await send("DELETE", "/admin/keys/a");
+  const { entries } = await audit(gateway);
+  expect(entries.map(({ operation }) => operation)).toEqual(["deleteKey", "rotateKey", "updateKey", "createKey"]);
+  const [removed, rotated, changed, added] = entries.map(({ changes }) => changes);
+  expect(changed).toEqual([{ section: "api_keys", field: "keys.a.rate_limit", from: 5, to: 6 }]);
+  for (const changes of [removed, rotated, added]) expect(changes).toMatchObject([{ section: "api_keys" }]);
+  expect(JSON.stringify(entries)).not.toContain("sekret");
+});
+
+test("dry_run=false is a change, and its fields are recorded", async () => {
+  const gateway = await start();
+  const body = JSON.stringify({ config: { max_attempts: 2 } });
+  await gateway.fetch("/admin/config/retry?dry_run=false", { method: "PATCH", headers: auth, body });
+  expect((await audit(gateway)).entries).toMatchObject([
+    { changes: [{ section: "retry", field: "max_attempts", to: 2 }] },
+  ]);
 });
