@@ -30,7 +30,8 @@ export async function moveKeys({ store, keyStore, identify, log }: MovingParts):
     if (keyStore.knows(key.key) !== undefined) continue; // moved before a crash
     const { key: _, previous: __, id: ___, ...rights } = entry;
     const { previous } = key;
-    keyStore.add(id, rights, previous?.key ?? key.key);
+    const first = previous?.key ?? key.key;
+    if (keyStore.knows(first) === undefined) keyStore.add(id, rights, first); // else a crash came before the second one
     if (previous !== undefined) {
       keyStore.change(id, rights, { secret: key.key, previousUntilMs: previous.expires_at });
     }

@@ -4,7 +4,9 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
+import { openKeyStore } from "../../src/access/key-store.ts";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { systemClock } from "../../src/lib/clock.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { expectError } from "../support/expect-error.ts";
 import type { Gateway } from "../support/gateway.ts";
@@ -202,4 +204,32 @@ test("keys that an earlier release kept in the configuration move into the store
     });
     for (const key of [old, next, "sekret-without-id", FILE_KEY]) expect(await statusOf(gateway, key)).toBe(200);
   }
+});
+
+test("a move that a crash has cut off within a key goes on at the next start", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  const [old, next] = ["sekret-before-rotation", "sekret-after-rotation"];
+  const previous = { key: old, expires_at: new Date(Date.now() + 3_600_000).toISOString() };
+  await admin.ok("PATCH", "/admin/config/api_keys", {
+    keys: [
+      { key: FILE_KEY, id: "file" },
+      { key: next, id: "of-api", previous },
+    ],
+  });
+  await gateway.stop();
+  const folder = join(gateway.folder, "data");
+  for (const name of ["keys.db", "keys.db-wal", "keys.db-shm"]) rmSync(join(folder, name), { force: true });
+  const log = { error() {} };
+  const store = openKeyStore({ folder, clock: systemClock, log }, true);
+  store.add("of-api", {}, old);
+  store.close();
+  await gateway.restart();
+  for (const key of [old, next, FILE_KEY]) expect(await statusOf(gateway, key)).toBe(200);
+  const again = new AdminClient(gateway);
+  expect(await again.get("/admin/keys/of-api")).toMatchObject({ source: "key_store" });
+
+  await again.ok("DELETE", "/admin/keys/of-api");
+  await again.ok("POST", "/admin/config/rollback/2");
+  for (const key of [old, next]) expect(await statusOf(gateway, key)).toBe(401);
 });
