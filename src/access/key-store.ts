@@ -9,6 +9,7 @@ import type { Clock } from "../lib/clock.ts";
 import { openDurableDatabase } from "../lib/durable-database.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import {
+  cannotLookUp,
   KEY_DATABASE,
   listStoredKeys,
   NO_STORED_KEYS,
@@ -77,19 +78,17 @@ const STALE_MS = 100;
 
 /** @param isOwner - false in a worker, which only reads, and sees each change of its primary at once */
 export function openKeyStore({ folder, clock, log }: KeyStoreParts, isOwner: boolean): KeyStore {
-  let sqlite: Database | undefined;
-  let problem: string | undefined;
-  if (folder === undefined) problem = "there is no data folder that can be written, see server.data_dir";
-  else {
-    const path = join(folder, "keys.db");
-    try {
-      sqlite = openDurableDatabase(path, KEY_DATABASE);
-    } catch (error) {
-      problem = `${path} cannot be used: ${storageMessage(error)}`;
-      log.error({ path }, `${problem}; keys that were made through the admin API are refused`);
-    }
+  if (folder === undefined) return closedStore("there is no data folder that can be written, see server.data_dir");
+  const path = join(folder, "keys.db");
+  let sqlite: Database;
+  try {
+    sqlite = openDurableDatabase(path, KEY_DATABASE);
+  } catch (error) {
+    const problem = `${path} cannot be used: ${storageMessage(error)}`;
+    log.error({ path }, `${problem}; keys that were made through the admin API are refused`);
+    // Its keys are not known to be wrong: a client that is told so gives up.
+    return { ...closedStore(problem), accept: () => cannotLookUp(error) };
   }
-  if (sqlite === undefined) return closedStore(problem as string);
   return openStore(sqlite, clock, isOwner ? STALE_MS : 0);
 }
 

@@ -226,6 +226,10 @@ function reading<Value>(work: () => Value): Value {
   try {
     return work();
   } catch (error) {
-    throw new GatewayError(ERRORS.storageUnavailable, `API keys cannot be looked up: ${storageMessage(error)}.`);
+    return cannotLookUp(error);
   }
+}
+
+export function cannotLookUp(error: unknown): never {
+  throw new GatewayError(ERRORS.storageUnavailable, `API keys cannot be looked up: ${storageMessage(error)}.`);
 }

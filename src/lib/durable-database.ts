@@ -53,9 +53,12 @@ export function prepareDatabase(sqlite: Database, { version, sql }: DatabaseSche
   sqlite.run("PRAGMA journal_mode = WAL");
   // FULL waits for the disk with every change, of which there are few.
   sqlite.run("PRAGMA synchronous = FULL");
+  const versionNow = () => sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+  // Takes no lock, for which it would have to wait while another process writes.
+  if (versionNow() === version) return;
   sqlite
     .transaction(() => {
-      const found = sqlite.query<{ user_version: number }, []>("PRAGMA user_version").get()?.user_version ?? 0;
+      const found = versionNow();
       if (found > version) throw new Error("it was written by a newer version of Signalbox");
       if (found === version) return;
       sqlite.run(sql);

@@ -1,6 +1,7 @@
 // Keys of the key store: the configuration does not concern them, a copy of the data folder gives none away, and every
 // process knows them at once.
 
+import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
@@ -232,4 +233,30 @@ test("a move that a crash has cut off within a key goes on at the next start", a
   await again.ok("DELETE", "/admin/keys/of-api");
   await again.ok("POST", "/admin/config/rollback/2");
   for (const key of [old, next]) expect(await statusOf(gateway, key)).toBe(401);
+});
+
+test("a store that another process writes to is read from the start on", async () => {
+  await using gateway = await start();
+  const secret = await make(new AdminClient(gateway), { id: "a" });
+  await gateway.stop();
+  using other = new Database(join(gateway.folder, "data", "keys.db"), { readwrite: true });
+  other.run("BEGIN IMMEDIATE");
+  await gateway.restart();
+  expect(await statusOf(gateway, secret)).toBe(200);
+  await new AdminClient(gateway).refused(503, "PUT", "/admin/keys/a", { user_id: "u" });
+  other.run("ROLLBACK");
+  await new AdminClient(gateway).ok("PUT", "/admin/keys/a", { user_id: "u" });
+});
+
+test("while the store is damaged its keys get 503, because they are not known to be wrong", async () => {
+  await using gateway = await start();
+  const secret = await make(new AdminClient(gateway), { id: "a" });
+  await gateway.stop();
+  for (const name of ["keys.db-wal", "keys.db-shm"]) rmSync(join(gateway.folder, "data", name), { force: true });
+  writeFileSync(join(gateway.folder, "data", "keys.db"), "no database ".repeat(1000));
+  await gateway.restart();
+  const refused = await expectError(await gateway.chat({ model: "m" }, as(secret)), 503);
+  expect(refused.message).toContain("API keys cannot be looked up");
+  expect(await statusOf(gateway, FILE_KEY)).toBe(200);
+  expect((await gateway.chat({ model: "m" })).status).toBe(401);
 });
