@@ -10,12 +10,14 @@ import { mergePatch } from "../config/change/merge-patch.ts";
 import { describeIssues } from "../config/compile/describe-issues.ts";
 import { toJsonSchema } from "../config/schema/schema-export.ts";
 import { apiKeySchema } from "../config/sections/api-keys.ts";
+import { namesVariable } from "../config/values/expand.ts";
 import { toFieldProblem } from "../config/values/problems.ts";
 import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import { type Call, maySeeSecrets } from "../server/endpoint.ts";
+import { fitsIntoPath } from "../server/request-target.ts";
 import { answer } from "./endpoint.ts";
 import { storedKeyRecord } from "./key-record.ts";
 import type { AdminParts } from "./parts.ts";
@@ -48,7 +50,7 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
   const { store, keyStore, clock, log, happenings } = parts;
 
   /** Throws 400 with the fields that are wrong. The secret of a key that keeps its own is not looked at. */
-  function check({ id, entry, secret }: StoredKeyChange, call: Call): void {
+  function check({ id, before, entry, secret }: StoredKeyChange, call: Call): void {
     const written = { ...entry, id, ...(secret !== undefined && { key: secret }) };
     const schema = secret === undefined ? apiKeySchema.omit({ key: true, previous: true }) : apiKeySchema;
     const result = schema.safeParse(written, { reportInput: false });
@@ -56,12 +58,18 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
       const found = describeIssues(result.error.issues, written, () => toJsonSchema(schema), ["api_keys", "keys", 0]);
       throw invalidFields(found.map(toFieldProblem));
     }
+    const idProblem = before === undefined ? problemOfId(id) : undefined;
+    if (idProblem !== undefined) throw invalidFields([{ field: "id", message: idProblem }]);
     if (result.data.scopes.includes("admin") && !maySeeSecrets(call.administrator)) {
       const message =
         "admin cannot be given without credentials of the role admin, nor such a key be changed; do it in the configuration file";
       throw invalidFields([{ field: "scopes", message }]);
     }
     if (secret === undefined) return;
+    if (secret === MASK || namesVariable(secret)) {
+      const message = "is taken to the letter: give the secret itself, or leave it out, and one is made";
+      throw invalidFields([{ field: "key", message }]);
+    }
     const keys = store.current.settings.api_keys.keys;
     const isTaken = keys.some(({ key, previous }) => key === secret || previous?.key === secret);
     const known = isTaken ? "in use" : store.isRevokedKey(secret) ? "revoked" : keyStore.knows(secret);
@@ -141,7 +149,11 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
     /** `made`: the gateway has made the secret, and shows it in the answer. */
     create(call: Call, fields: Mapping, secret: { secret: string; made: boolean; version: number | undefined }) {
       const { id: given, key: _, ...rest } = mergePatch({}, fields) as Mapping;
-      const id = given === undefined ? parts.identify({ key: secret.secret }) : given;
+      const id = given ?? parts.identify({ key: String(secret.secret) });
+      if (given === undefined && keyStore.find(id as string) !== undefined) {
+        const message = `There is a key '${shortened(id as string)}' already, as this one would be called; give it an id.`;
+        throw new GatewayError(ERRORS.conflict, message, { param: "id" });
+      }
       const change = {
         id: id as string,
         before: undefined,
@@ -190,6 +202,16 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
       return answer(call, { ...body, removed_key: removed }, { version: body.version });
     },
   };
+}
+
+const LONGEST_ID = 256;
+
+/** The schema of the configuration takes any text; the API has to be able to ask for it. */
+function problemOfId(id: string): string | undefined {
+  if (id.length > LONGEST_ID) return `must have at most ${LONGEST_ID} characters`;
+  if (!fitsIntoPath(id)) return "must not hold control characters, or '.' or '..' between slashes: no path can name it";
+  if (id.endsWith(":tokens")) return "must not end in ':tokens', which names the budget behind a token_limit";
+  return undefined;
 }
 
 function conflict(before: StoredKey | undefined, asked: number, current: number): GatewayError {

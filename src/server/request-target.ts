@@ -76,6 +76,9 @@ const DOT_SEGMENT = /(?:^|[/\\])\.{1,2}(?:[/\\]|$)/;
 // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
 const CONTROL_CHARACTER = /[\x00-\x1f\x7f]/;
 
+/** False for a name by which nothing could be asked for, as the last parameter of a path either. */
+export const fitsIntoPath = (name: string) => !DOT_SEGMENT.test(name) && !CONTROL_CHARACTER.test(name);
+
 /** `params`: what the client wrote for the segments of the shape that are parameters; `url` what the runtime has made of it. */
 function readParameters(route: string, shape: Shape, params: Record<string, string>, url: string): RequestTarget {
   const path = pathOf(url);

@@ -260,3 +260,35 @@ test("while the store is damaged its keys get 503, because they are not known to
   expect(await statusOf(gateway, FILE_KEY)).toBe(200);
   expect((await gateway.chat({ model: "m" })).status).toBe(401);
 });
+
+test("ids that no path can name, and names of other budgets, are no ids of keys", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  for (const id of ["..", "a/../b", "line\nbreak", "k".repeat(257), "x:tokens"]) {
+    expect((await admin.refused(400, "POST", "/admin/keys", { id })).fields).toEqual(["id"]);
+  }
+  for (const id of ["k".repeat(256), "a/b", "ä ö", "a#b?c%2f", "__proto__"]) {
+    await make(admin, { id });
+    await admin.ok("DELETE", `/admin/keys/${encodeURIComponent(id)}`);
+  }
+});
+
+test("what is no secret by its looks is none: a mask, a variable, another type", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  await make(admin, { id: "a" });
+  for (const key of ["********", "${TEAM_KEY}", 12_345_678]) {
+    expect((await admin.refused(400, "POST", "/admin/keys", { key })).fields).toEqual(["key"]);
+    expect((await admin.refused(400, "POST", "/admin/keys/a/rotate", { key })).fields).toEqual(["key"]);
+  }
+});
+
+test("a key without an id never takes the place of one with the name that its secret makes", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  const key = "sekret-without-an-id";
+  const { id } = (await admin.ok("POST", "/admin/keys?dry_run=true", { key })).key as { id: string };
+  const secret = await make(admin, { id, models: ["m"] });
+  await admin.refused(409, "POST", "/admin/keys", { key });
+  expect([await statusOf(gateway, secret), await statusOf(gateway, key)]).toEqual([200, 401]);
+});
