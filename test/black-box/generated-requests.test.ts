@@ -23,6 +23,8 @@ const EXPLAINED: Readonly<Record<string, RegExp>> = {
   Backends: /"type":"validation_error"/,
   Keys: /"type":"validation_error"/,
   Budgets: /"type":"validation_error"/,
+  Organizations: /"type":"validation_error"/,
+  Notifications: /"type":"validation_error"/,
   listModelsForMessages: /there is no model/,
   // Days that a month does not have, times in the wrong order, a window beside them, a name twice.
   Observation: /must be a time|must be left out where|The time range is empty|'by' must be/,

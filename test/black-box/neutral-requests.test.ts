@@ -227,8 +227,9 @@ describe("a caller", () => {
     const rate_limiting = { enabled: true };
     const { gateway } = await start([startBackend()], { rate_limiting, api_keys });
     const ask = (call = {}) => readAll(gateway.generate(request, { ...open(), ...call }));
-    await ask({ caller: caller() });
-    await expect(ask({ caller: caller() })).rejects.toMatchObject({ status: 429 });
+    const limited = caller({ requestsPerMinute: 1 });
+    await ask({ caller: limited });
+    await expect(ask({ caller: limited })).rejects.toMatchObject({ status: 429 });
     expect(textOf(await ask())).toBe("one two");
   });
 });
