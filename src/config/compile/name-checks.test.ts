@@ -91,3 +91,16 @@ test("what a refused section holds is compared with nothing", async () => {
   expect(await problemsWith([["backends", 1, "name"]])).toEqual(["api_keys.keys[2].key"]);
   expect(await problemsWith([[]])).toEqual([]);
 });
+
+test("no budget has the name that the limit of tokens of another key or organization has", () => {
+  const carriers = [
+    { id: "a:tokens", budget: {} },
+    { id: "b:tokens" },
+    { id: "c", budget: {} },
+    { id: "d:tokens", budget: null },
+  ];
+  expect(told({ api_keys: { keys: carriers }, organizations: carriers })).toEqual([
+    'api_keys.keys[0].id must not end in ":tokens" beside a budget: a token_limit has its name',
+    'organizations[0].id must not end in ":tokens" beside a budget: a token_limit has its name',
+  ]);
+});

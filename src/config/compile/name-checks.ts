@@ -25,6 +25,8 @@ export function nameProblems(document: Mapping): Problem[] {
     ...repeatedNames(document, ["notifications"], "name"),
     ...repeatedSecrets(document),
     ...repeatedKeyIds(document),
+    ...takenBudgetNames(document, KEYS),
+    ...takenBudgetNames(document, ["organizations"]),
     ...unknownBackends(document),
   ];
 }
@@ -87,6 +89,16 @@ function repeatedKeyIds(document: Mapping): Problem[] {
     path: [...KEYS, index, "id"],
     message: `is the same id as that of ${placeOf(first, keys)}`,
   }));
+}
+
+/** A budget is named by its carrier, and by that name with :tokens where it comes from a token_limit. */
+function takenBudgetNames(document: Mapping, path: Path): Problem[] {
+  return listAt(document, path).flatMap((entry, index) => {
+    const isTaken = nameOf(entry, "id")?.endsWith(":tokens") && (valueAt(entry, ["budget"]) ?? null) !== null;
+    if (!isTaken) return [];
+    const message = 'must not end in ":tokens" beside a budget: a token_limit has its name';
+    return [{ path: [...path, index, "id"], message }];
+  });
 }
 
 /** By position: an id could be anything, a secret pasted into the wrong line too. */
