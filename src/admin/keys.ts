@@ -1,6 +1,7 @@
 // /admin/keys: one API key at a time, by its id. New ones go into the key store; a change of a key of the configuration is a
 // change of the section api_keys and makes one version.
 
+import type { StoredKey } from "../access/stored-keys.ts";
 import type { Change } from "../config/change/change.ts";
 import { variableNames } from "../config/values/expand.ts";
 import { type Mapping, valueAt } from "../config/values/values.ts";
@@ -14,6 +15,7 @@ import { createCollection } from "./collection.ts";
 import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
 import { keyRecords, storedKeyRecord } from "./key-record.ts";
 import { KEY_SCHEMAS, KeyChange, KeyChanged, KeyList, KeyRecord, KeyRemoved, KeyRotation } from "./key-schemas.ts";
+import { requireRole } from "./missing-role.ts";
 import type { AdminParts } from "./parts.ts";
 import { badParameter, queryOf, readNumber } from "./query.ts";
 import { invalidFields, shortened } from "./refusals.ts";
@@ -117,6 +119,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
         const { id } = call.parameters;
         const change = read(await body());
         const stored = keyStore.find(id);
+        requireRoleFor(call, stored);
         if (stored === undefined) return await inConfiguration.update(call, id, change);
         return inStore.update(call, stored, change);
       },
@@ -131,6 +134,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       async handle(call) {
         const { id } = call.parameters;
         const stored = keyStore.find(id);
+        requireRoleFor(call, stored);
         if (stored === undefined) return await inConfiguration.remove(call, id);
         return inStore.remove(call, stored);
       },
@@ -154,6 +158,13 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
       },
     }),
   ];
+
+  /** A lower role must not shut the administrators out. */
+  function requireRoleFor(call: Call<"id">, stored: StoredKey | undefined): void {
+    const { keys } = store.current.settings.api_keys;
+    const rights = stored?.rights ?? keys[positionOf(call.parameters.id)];
+    if (rights?.scopes.includes("admin")) requireRole(call, "admin");
+  }
 
   async function rotateWritten(call: Call, id: string, { secret, made: isMade, overlapMs, version }: Rotation) {
     const warnings: string[] = [];

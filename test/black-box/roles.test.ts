@@ -124,6 +124,16 @@ describe("roles", () => {
     await as.admin.ok("POST", "/admin/keys", { id: "second", key: "sekret-second-boss", scopes: ["admin"] });
   });
 
+  test("an operator takes no key away from an administrator", async () => {
+    await as.admin.ok("POST", "/admin/keys", { id: "third", key: "sekret-third-boss", scopes: ["admin"] });
+    for (const id of ["boss", "third"]) {
+      await as.operator.refused(403, "PUT", `/admin/keys/${id}`, { scopes: ["read"] });
+      await as.operator.refused(403, "DELETE", `/admin/keys/${id}`);
+    }
+    await as.admin.ok("PUT", "/admin/keys/third", { scopes: ["read"] });
+    await as.operator.ok("DELETE", "/admin/keys/third");
+  });
+
   test("the history names who made a change", async () => {
     await as.operator.ok("PUT", "/admin/backends/a/weight", { weight: 7 });
     const { history } = await as.viewer.get("/admin/config/history");
