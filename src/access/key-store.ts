@@ -13,6 +13,7 @@ import {
   KEY_DATABASE,
   listStoredKeys,
   NO_STORED_KEYS,
+  reading,
   readStoredKeys,
   type StoredKey,
   type StoredKeys,
@@ -24,7 +25,7 @@ export interface KeyStore extends StoredKeys {
   readonly problem: string | undefined;
   /** Keys that an earlier release kept in the configuration are here. */
   isMoved: boolean;
-  /** Ids in order; `search` is looked for in the ids of keys, users and organizations. */
+  /** These throw 503 where the database cannot be read. Ids in order; `search` is looked for in the ids of keys, users and organizations. */
   list(asked: { search?: string; after?: string; limit: number }): { keys: StoredKey[]; total: number };
   /** Those with a budget or a limit of tokens of their own, in the order of their ids. */
   listWithLimits(limit: number): { keys: StoredKey[]; total: number };
@@ -166,20 +167,20 @@ function openStore(sqlite: Database, { now, wallTime }: Clock, staleMs: number):
       if (is) writeState(sqlite, MOVED, "true");
     },
     list: ({ search = "", after = "", limit }) =>
-      listStoredKeys(sqlite, search === "" ? ANY : FOUND, [search, after, limit]),
-    listWithLimits: (limit) => listStoredKeys(sqlite, WITH_LIMITS, ["", "", limit]),
+      reading(() => listStoredKeys(sqlite, search === "" ? ANY : FOUND, [search, after, limit])),
+    listWithLimits: (limit) => reading(() => listStoredKeys(sqlite, WITH_LIMITS, ["", "", limit])),
     membersByOrganization() {
       const sql = "SELECT organization_id AS id, count(*) AS keys FROM keys GROUP BY organization_id";
-      const rows = sqlite.query<{ id: string | null; keys: number }, []>(sql).all();
+      const rows = reading(() => sqlite.query<{ id: string | null; keys: number }, []>(sql).all());
       return new Map(rows.map(({ id, keys }) => [id ?? "", keys]));
     },
     ending(afterMs, untilMs) {
       const sql = "SELECT id, ends_at AS endsMs FROM keys WHERE ends_at > ? AND ends_at <= ? ORDER BY ends_at LIMIT ?";
-      return sqlite.query<KeyEnd, [number, number, number]>(sql).all(afterMs, untilMs, MOST_ENDING);
+      return reading(() => sqlite.query<KeyEnd, [number, number, number]>(sql).all(afterMs, untilMs, MOST_ENDING));
     },
     knows(secret) {
       const sql = "SELECT key FROM secrets WHERE digest = ?";
-      const row = sqlite.query<{ key: string | null }, [Buffer]>(sql).get(digest(secret));
+      const row = reading(() => sqlite.query<{ key: string | null }, [Buffer]>(sql).get(digest(secret)));
       if (row === null) return undefined;
       return row.key === null ? "revoked" : "in use";
     },

@@ -222,7 +222,7 @@ function dataVersion(sqlite: Database): number {
 }
 
 /** A key that cannot be looked up is not let in. */
-function reading<Value>(work: () => Value): Value {
+export function reading<Value>(work: () => Value): Value {
   try {
     return work();
   } catch (error) {

@@ -82,7 +82,9 @@ export function createNotificationsPart(snapshot: ConfigSnapshot, parts: Notific
       }
     }
     knownProblems = new Set(problems);
-    void lookAtKeys();
+    lookAtKeys().catch((error: unknown) => {
+      log.warn({ reason: error instanceof Error ? error.message : "unknown" }, "the ends of keys cannot be looked up");
+    });
   }
 
   happenings.watch({

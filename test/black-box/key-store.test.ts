@@ -292,3 +292,24 @@ test("a key without an id never takes the place of one with the name that its se
   await admin.refused(409, "POST", "/admin/keys", { key });
   expect([await statusOf(gateway, secret), await statusOf(gateway, key)]).toEqual([200, 401]);
 });
+
+test("a store that breaks while the gateway runs is told as that, and ends nothing else", async () => {
+  const config = configOf({
+    notifications: [{ name: "ops", url: "http://127.0.0.1:9999/", allow_private: true, events: ["key_expiring"] }],
+  });
+  await using gateway = await startGatewayProcess({ config });
+  const admin = new AdminClient(gateway);
+  const secret = await make(admin, { id: "a", budget: { requests: 5, window: "day" } });
+  expect(await statusOf(gateway, secret)).toBe(200);
+  using other = new Database(join(gateway.folder, "data", "keys.db"), { readwrite: true });
+  other.run("DROP TABLE keys");
+  for (const path of ["/admin/keys", "/admin/organizations", "/admin/budgets"]) {
+    expect((await admin.refused(503, "GET", path)).message).toContain("API keys cannot be looked up");
+  }
+  // Ends of keys are looked up again after each change.
+  await admin.ok("PATCH", "/admin/config/budgets", { time_zone: "Europe/Berlin" });
+  await waitFor("the ends of keys are looked up", () =>
+    gateway.printed.stderr.includes("ends of keys cannot be looked up"),
+  );
+  expect(await statusOf(gateway, FILE_KEY)).toBe(200);
+});
