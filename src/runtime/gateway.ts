@@ -109,10 +109,16 @@ export function createGateway({
     resolveDataPath(path, { dataDir: snapshot.settings.server.data_dir, baseDir: snapshot.baseDir, home });
   const { audit: auditSettings } = snapshot.settings.admin;
   const audit = createAuditLog({ settings: auditSettings, path: dataPath(auditSettings.path), store, clock, log });
+  // The store of the configuration tells of a folder that is missing.
+  const keysProblem = store.dataFolder === undefined ? undefined : keyStore.problem;
   const storageProblems = () =>
-    [store.storageProblem, audit.problem, ...telemetry.storageProblems(), composed.budgets.ledger().problem].filter(
-      (problem) => problem !== undefined,
-    );
+    [
+      store.storageProblem,
+      keysProblem,
+      audit.problem,
+      ...telemetry.storageProblems(),
+      composed.budgets.ledger().problem,
+    ].filter((problem) => problem !== undefined);
   const notifications: Notifications = createNotificationsPart(snapshot, {
     ...{ clock, log, identify, storageProblems },
     keysEnding: keyStore.ending,

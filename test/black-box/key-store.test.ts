@@ -257,6 +257,8 @@ test("while the store is damaged its keys get 503, because they are not known to
   await gateway.restart();
   const refused = await expectError(await gateway.chat({ model: "m" }, as(secret)), 503);
   expect(refused.message).toContain("API keys cannot be looked up");
+  const health = await new AdminClient(gateway).get("/admin/health");
+  expect(JSON.stringify(health)).toContain("keys.db cannot be used: the file is no database");
   expect(await statusOf(gateway, FILE_KEY)).toBe(200);
   expect((await gateway.chat({ model: "m" })).status).toBe(401);
 });
