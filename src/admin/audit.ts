@@ -57,7 +57,8 @@ const AuditList = namedShape("AuditList", {
   next: described(orNull(count), "For cursor, where there are more."),
 });
 
-type AuditList = ValueOf<typeof AuditList>;
+export type AuditRecord = ValueOf<typeof AuditRecord>;
+export type AuditList = ValueOf<typeof AuditList>;
 
 const endpoint = adminGroup("Audit", schemasOf(AuditRecord, AuditList));
 

@@ -26,6 +26,7 @@ const PAGES = [
   ["limits", "Limits and cache", "Response cache"],
   ["configuration", "Configuration", "circuit_breaker"],
   ["configuration/retry", "Configuration: retry", "max_attempts"],
+  ["audit", "Audit", "Outcome"],
   ["playground", "Playground", "System prompt"],
 ] as const;
 

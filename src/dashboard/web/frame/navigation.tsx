@@ -1,11 +1,13 @@
 // The links to all pages.
 
 import { useEffect, useRef } from "preact/hooks";
+import { useApp } from "../app/context.ts";
 import { Icon, type IconName } from "../parts/icon.tsx";
 import { linkTo } from "../route.ts";
-import { PAGES, type PageName } from "./pages.ts";
+import { offeredPages, PAGES, type PageName } from "./pages.ts";
 
 export function Navigation({ current }: { current: PageName }) {
+  const { session } = useApp();
   const list = useRef<HTMLUListElement>(null);
   const shown = PAGES[current].under ?? current;
   // Where the navigation is wider than the screen.
@@ -15,17 +17,14 @@ export function Navigation({ current }: { current: PageName }) {
   return (
     <nav aria-label="Pages">
       <ul ref={list}>
-        {Object.entries(PAGES).map(
-          ([name, { label, under }]) =>
-            under === undefined && (
-              <li key={name}>
-                <a href={linkTo(name)} aria-current={name === shown ? "page" : undefined}>
-                  <Icon name={name as IconName} />
-                  <span>{label}</span>
-                </a>
-              </li>
-            ),
-        )}
+        {offeredPages(session).map(([name, { label }]) => (
+          <li key={name}>
+            <a href={linkTo(name)} aria-current={name === shown ? "page" : undefined}>
+              <Icon name={name as IconName} />
+              <span>{label}</span>
+            </a>
+          </li>
+        ))}
       </ul>
     </nav>
   );

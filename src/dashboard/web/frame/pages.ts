@@ -1,6 +1,8 @@
 // Every page of the dashboard, in the order of the navigation.
 
 import type { ComponentType } from "preact";
+import type { BrowserSession } from "../app/session.ts";
+import { AuditPage } from "../pages/audit.tsx";
 import { BackendsPage } from "../pages/backends.tsx";
 import { BudgetsPage } from "../pages/budgets.tsx";
 import { ConfigurationPage } from "../pages/configuration.tsx";
@@ -25,6 +27,8 @@ interface PageEntry {
   under?: string;
   /** It shows the time that is chosen in the bar at the top. */
   hasRange?: true;
+  /** A path of the admin API without which it shows nothing: it is offered to roles that may read it. */
+  needs?: string;
 }
 
 const ENTRIES = {
@@ -43,8 +47,16 @@ const ENTRIES = {
   usage: { label: "Usage", page: UsagePage, hasRange: true },
   limits: { label: "Limits & cache", page: LimitsPage },
   configuration: { label: "Configuration", page: ConfigurationPage },
+  audit: { label: "Audit", page: AuditPage, hasRange: true, needs: "admin/audit" },
   playground: { label: "Playground", page: PlaygroundPage },
 } satisfies Record<string, PageEntry>;
 
 export type PageName = keyof typeof ENTRIES;
 export const PAGES: Readonly<Record<PageName, PageEntry>> = ENTRIES;
+
+/** Pages that are offered by their names, to the role of the person. */
+export function offeredPages({ may }: Pick<BrowserSession, "may">): [PageName, PageEntry][] {
+  return (Object.entries(PAGES) as [PageName, PageEntry][]).filter(
+    ([, { under, needs }]) => under === undefined && (needs === undefined || may({ method: "GET", path: needs })),
+  );
+}

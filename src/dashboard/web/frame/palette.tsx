@@ -18,7 +18,7 @@ import { Button } from "../parts/button.tsx";
 import { linkTo } from "../route.ts";
 import { bestMatches } from "../search-words.ts";
 import { PRESETS, parseRange, rangeLabel } from "../time-range.ts";
-import { PAGES } from "./pages.ts";
+import { offeredPages } from "./pages.ts";
 
 interface FoundEntry {
   kind: string;
@@ -146,9 +146,7 @@ function useEntries(query: () => string): FoundEntry[] {
   const to = (page: string, id?: string, search?: Record<string, string>) => () =>
     location.assign(linkTo(page, id, search));
   return [
-    ...Object.entries(PAGES).flatMap(([name, { label, under }]) =>
-      under === undefined ? [{ kind: "Page", text: label, run: to(name) }] : [],
-    ),
+    ...offeredPages(app.session).map(([name, { label }]) => ({ kind: "Page", text: label, run: to(name) })),
     ...(requests ?? []).map(({ id, request_id, model }) => ({
       kind: `Request, ${model}`,
       text: request_id.includes(query()) ? request_id : id,

@@ -13,6 +13,7 @@ import { Card } from "../parts/card.tsx";
 import { ChangeList } from "../parts/change-list.tsx";
 import { Marked } from "../parts/marks.tsx";
 import { Notice } from "../parts/notice.tsx";
+import { Pager } from "../parts/pager.tsx";
 import { Table } from "../parts/table.tsx";
 
 export const VERSIONS_SHOWN = 10;
@@ -28,6 +29,7 @@ export function HistoryCard({ history, offset }: HistoryCardProps) {
   const turn = (by: number) => {
     offset.value = Math.max(0, offset.value + by * VERSIONS_SHOWN);
   };
+  const hasOlder = history !== undefined && offset.value + VERSIONS_SHOWN < history.total_entries;
   return (
     <Card title="Versions">
       <Table
@@ -58,18 +60,11 @@ export function HistoryCard({ history, offset }: HistoryCardProps) {
           },
         ]}
       />
-      <div class="row end">
-        <Button isDisabled={offset.value === 0} label="Newer versions" onClick={() => turn(-1)}>
-          Newer
-        </Button>
-        <Button
-          isDisabled={history === undefined || offset.value + VERSIONS_SHOWN >= history.total_entries}
-          label="Older versions"
-          onClick={() => turn(1)}
-        >
-          Older
-        </Button>
-      </div>
+      <Pager
+        of="versions"
+        newer={offset.value === 0 ? undefined : () => turn(-1)}
+        older={hasOlder ? () => turn(1) : undefined}
+      />
     </Card>
   );
 }

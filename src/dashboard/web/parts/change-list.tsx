@@ -20,7 +20,7 @@ export function FieldChanges({ changes }: { changes: ChangedFields }) {
       {fields.length === 0 && <li>Nothing differs in what it means.</li>}
       {fields.map(([path, { from, to }]) => (
         <li key={path}>
-          <code>{path}</code> <Change from={from} to={to} />
+          <code>{path}</code> {from !== undefined && <Change from={from} to={to} />}
         </li>
       ))}
     </ul>

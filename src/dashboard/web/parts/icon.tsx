@@ -12,6 +12,8 @@ const ICONS = {
   usage: "M8 2a6 6 0 1 0 6 6H8z",
   organizations: "M2 14V5l5-3v12M7 6h7v8M4.5 7h.01M4.5 10h.01M10 9h1M10 11.5h1",
   budgets: "M2 4h12v9H2zM2 7h12M10.5 10h1",
+  notifications: "M3 12h10l-1.5-2V7a3.5 3.5 0 0 0-7 0v3zM7 14h2",
+  audit: "M3 2h10v12H3zM5.5 5h5M5.5 8l1.5 1.5 3-3M5.5 12h5",
   configuration: "M2 5h6M12 5h2M2 11h2M8 11h6M10 3v4M6 9v4",
   limits: "M2 12a6 6 0 0 1 12 0M8 12l3-4",
   theme: "M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11z",
