@@ -31,15 +31,13 @@ function setUp(document: ConfigDocument) {
     needed: Role = "viewer",
   ) {
     const [client, peer] = [address, peerAddress].map((text) => (text === UNIX ? undefined : text));
+    const request = new Request("http://localhost:8080/admin/config", {
+      headers: { Host: "localhost:8080", ...headers },
+    });
+    const visitor: Parameters<typeof door.admit>[0] = { request, administrator: undefined };
     try {
-      const visit: { administrator: Administrator | undefined } = { administrator: undefined };
-      door.admit(
-        new Request("http://localhost:8080/admin/config", { headers: { Host: "localhost:8080", ...headers } }),
-        { peer, client },
-        needed,
-        visit,
-      );
-      return visit.administrator as Administrator;
+      door.admit(visitor, { peer, client }, needed);
+      return visitor.administrator as Administrator;
     } catch (error) {
       if (error instanceof GatewayError) return error;
       throw error;

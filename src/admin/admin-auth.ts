@@ -147,10 +147,9 @@ export function createAdminDoor({ settings, identify, storedKeys, clock, log }: 
   }
 
   return {
-    admit(request, addresses, needed, visit) {
-      const administrator = identifyCaller(request, addresses, needed);
-      visit.administrator = administrator; // also of one that is refused below
-      requireRoleOf(administrator, needed);
+    admit(visitor, addresses, needed) {
+      visitor.administrator = identifyCaller(visitor.request, addresses, needed);
+      requireRoleOf(visitor.administrator, needed);
     },
     receive(request, addresses): Guest {
       const { headers } = request;

@@ -2,21 +2,17 @@
 // refused.
 
 import { clientGroup } from "../access/client-address.ts";
-import type { FieldChange } from "../config/change/diff.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import type { ConfigStore } from "../config/store/store.ts";
 import type { Clock } from "../lib/clock.ts";
 import { storageMessage } from "../lib/storage-message.ts";
-import type { Answering, Call } from "../server/endpoint.ts";
+import type { Answering, Call, Deed } from "../server/endpoint.ts";
 import { type AuditEntry, type AuditOutcome, createAuditStore } from "./audit-store.ts";
-import { isDryRun } from "./query.ts";
 
 interface AuditLogParts {
   /** At the start; the path and the switch need a restart. */
   settings: Settings["admin"]["audit"];
   /** Absolute. */
   path: string;
-  store: Pick<ConfigStore, "current" | "subscribe">;
   clock: Clock;
   log: { info(fields: object, message: string): void; warn(fields: object, message: string): void };
 }
@@ -27,33 +23,27 @@ const MOST_REFUSED = 5;
 /** Addresses that are told apart in a minute. */
 const MOST_ADDRESSES = 100;
 const REFUSED_WINDOW_MS = 60_000;
-const FORGET_MS = 3_600_000;
 const MAX_TEXT = 500;
 const MAX_CHANGES = 16_384;
-/** Versions whose changes wait for the answer to their request. */
-const MOST_VERSIONS = 32;
 /** Its values are prompts. */
 const PROMPTS = "global_prompts";
 
-// Long because these functions share what is counted of refused attempts, and the changes of the latest versions.
-export function createAuditLog({ settings, path, store, clock, log }: AuditLogParts) {
+// Long because these functions share what is counted of refused attempts.
+export function createAuditLog({ settings, path, clock, log }: AuditLogParts) {
   const { enabled, max_bytes: maxBytes } = settings;
   const audit = enabled ? createAuditStore({ path, maxBytes, log }) : undefined;
-  const versions = new Map<string, string>();
   /** By address, since the last minute began. */
   const refused = new Map<string, { count: number; rest: AuditEntry | undefined }>();
   let others: AuditEntry | undefined;
   let problem: string | undefined;
+  let retentionMs = settings.retention;
 
-  const unsubscribe = store.subscribe(({ version }, previous, fields) => {
-    if (audit === undefined || version === previous.version) return [];
-    versions.set(`"${version}"`, textOf(fields));
-    const [oldest] = versions.keys();
-    if (versions.size > MOST_VERSIONS && oldest !== undefined) versions.delete(oldest);
-    return [];
-  });
-  const summing = audit && setInterval(sum, REFUSED_WINDOW_MS);
-  const forgetting = audit && setInterval(forget, FORGET_MS);
+  const timer =
+    audit &&
+    setInterval(() => {
+      sum();
+      forget();
+    }, REFUSED_WINDOW_MS);
 
   function write(entry: AuditEntry): void {
     const { atMs: _, changes: __, ...told } = entry;
@@ -81,15 +71,6 @@ export function createAuditLog({ settings, path, store, clock, log }: AuditLogPa
     else seen.rest = { ...entry, repeats: (seen.rest?.repeats ?? 0) + 1 };
   }
 
-  function changesOf({ request, changes }: Call, { searchParams }: URL, { headers }: Response): string | null {
-    if (changes !== undefined) return textOf(changes);
-    if (request.method === "GET" || isDryRun(searchParams)) return null;
-    const version = headers.get("etag") ?? "";
-    const found = versions.get(version) ?? null;
-    versions.delete(version);
-    return found;
-  }
-
   /** What is left of a minute. */
   function sum(): void {
     for (const { rest } of refused.values()) if (rest !== undefined) write(rest);
@@ -100,9 +81,9 @@ export function createAuditLog({ settings, path, store, clock, log }: AuditLogPa
 
   function forget(): void {
     try {
-      audit?.forget(clock.wallTime() - store.current.settings.admin.audit.retention);
+      audit?.forget(clock.wallTime() - retentionMs);
     } catch {
-      // Tried again in an hour; writing tells of a problem.
+      // Tried again in a minute; writing tells of a problem.
     }
   }
 
@@ -118,31 +99,33 @@ export function createAuditLog({ settings, path, store, clock, log }: AuditLogPa
       const { status } = response;
       const { request, context, administrator } = call;
       const outcome: AuditOutcome = REFUSALS.has(status) ? "refused" : status < 400 ? "done" : "failed";
-      const url = new URL(request.url);
-      if (outcome !== "refused" && !isTold(request.method, url)) return;
-      const changes = outcome === "done" ? changesOf(call, url, response) : null;
-      const [subject] = Object.values(call.parameters);
+      // A request without Host has no whole URL.
+      const query = URL.parse(request.url)?.searchParams ?? new URLSearchParams();
+      if (outcome !== "refused" && !isTold(request.method, query)) return;
+      const { changes, subject = Object.values(call.parameters)[0] } = call.deed ?? {};
       const entry: AuditEntry = {
         atMs: clock.wallTime(),
         name: administrator?.name ?? null,
+        role: administrator?.role ?? null,
         signInMethod: administrator?.method ?? null,
         address: context.peerAddress() ?? null,
         method: request.method,
         path: context.path.slice(0, MAX_TEXT),
         operation: endpoint.id ?? null,
         subject: subject?.slice(0, MAX_TEXT) ?? null,
-        ...{ status, outcome, repeats: 1, changes },
+        ...{ status, outcome, repeats: 1, changes: changes === undefined ? null : textOf(changes) },
       };
       if (outcome === "refused") writeRefused(entry);
       else write(entry);
     },
     follow({ settings: next }: { settings: Settings }): void {
-      if (audit !== undefined) audit.maxBytes = next.admin.audit.max_bytes;
+      retentionMs = next.admin.audit.retention;
+      if (audit === undefined) return;
+      audit.maxBytes = next.admin.audit.max_bytes;
+      forget();
     },
     stop(): void {
-      unsubscribe();
-      clearInterval(summing);
-      clearInterval(forgetting);
+      clearInterval(timer);
       sum();
       audit?.close();
     },
@@ -150,13 +133,13 @@ export function createAuditLog({ settings, path, store, clock, log }: AuditLogPa
 }
 
 /** Reads are not, but for those of secrets and exports. */
-function isTold(method: string, { searchParams }: URL): boolean {
+function isTold(method: string, query: URLSearchParams): boolean {
   if (method !== "GET" && method !== "HEAD") return true;
-  return searchParams.has("include_sensitive") || searchParams.get("format") === "csv";
+  return query.has("include_sensitive") || query.get("format") === "csv";
 }
 
 /** Their secrets are masked already; prompts and very long values are left out. */
-function textOf(fields: readonly FieldChange[]): string {
+function textOf(fields: NonNullable<Deed["changes"]>): string {
   const shown = fields.map(({ section, field, from, to }) =>
     section === PROMPTS ? { section, field } : { section, field, from, to },
   );

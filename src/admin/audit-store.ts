@@ -6,6 +6,7 @@ export interface AuditEntry {
   atMs: number;
   /** Of the administrator; null where no sign-in is required, and without right credentials. */
   name: string | null;
+  role: string | null;
   signInMethod: string | null;
   address: string | null;
   method: string;
@@ -35,7 +36,7 @@ export interface AuditFilter {
 
 const SCHEMA = `
 CREATE TABLE entries (
-  id INTEGER PRIMARY KEY AUTOINCREMENT, atMs INTEGER NOT NULL, name TEXT, signInMethod TEXT, address TEXT,
+  id INTEGER PRIMARY KEY AUTOINCREMENT, atMs INTEGER NOT NULL, name TEXT, role TEXT, signInMethod TEXT, address TEXT,
   method TEXT NOT NULL, path TEXT NOT NULL, operation TEXT, subject TEXT, status INTEGER NOT NULL, outcome TEXT NOT NULL,
   repeats INTEGER NOT NULL, changes TEXT
 ) STRICT;
@@ -64,11 +65,11 @@ export function createAuditStore({ path, maxBytes, log }: AuditStoreParts) {
 
   function insert(entry: AuditEntry): void {
     file.run((database) => {
-      const sql = "INSERT INTO entries VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
-      const { atMs, name, signInMethod, address, method, path, operation, subject } = entry;
+      const sql = "INSERT INTO entries VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)";
+      const { atMs, name, role, signInMethod, address, method, path, operation, subject } = entry;
       const { status, outcome, repeats, changes } = entry;
       statement(database, sql).run(
-        ...[atMs, name, signInMethod, address, method, path],
+        ...[atMs, name, role, signInMethod, address, method, path],
         ...[operation, subject, status, outcome, repeats, changes],
       );
     });

@@ -1,5 +1,6 @@
 // GET /admin/audit: who changed what, when, and what came of it.
 
+import { ROLES, type Role } from "../config/values/roles.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { StorageError } from "../lib/resilient-database.ts";
@@ -33,22 +34,20 @@ const MOST_CSV_ROWS = 100_000;
 const AuditRecord = namedShape("AuditRecord", {
   id: count,
   time,
-  name: described(
-    orNull(text),
-    "Of the administrator; null where no sign-in is required, and without right credentials.",
-  ),
+  name: described(orNull(text), "Of the administrator; null where no sign-in is required, and for wrong credentials."),
+  role: described(orNull(oneOfTexts(...ROLES)), "Of the administrator; null for wrong credentials."),
   sign_in_method: orNull(text),
   address: orNull(text),
   method: text,
   path: text,
   operation: described(orNull(text), "The operationId of /openapi.json."),
-  subject: described(orNull(text), "The name or id in the path."),
+  subject: described(orNull(text), "The name or id that it is about."),
   status: integer,
   outcome: described(oneOfTexts(...OUTCOMES), "refused: 401, 403 or 429. failed: any other error."),
   repeats: described(count, "Refused attempts of this address that the entry stands for."),
   changes: described(
     orNull(list(shape({ section: text, field: text }, { from: anything, to: anything }))),
-    "Fields of the configuration, or of a key of the key store, before and after; secrets masked, prompts left out.",
+    "Fields of the configuration, of keys and of circuits before and after, secrets masked, prompts left out.",
   ),
 });
 
@@ -137,17 +136,32 @@ function read(entries: AuditStore | undefined, filter: AuditFilter): AuditRow[] 
 
 function shown({ atMs, signInMethod, changes, ...row }: AuditRow) {
   const told = changes === null ? null : (JSON.parse(changes) as { section: string; field: string }[]);
-  return { ...row, time: toTimestamp(atMs), sign_in_method: signInMethod, changes: told };
+  return {
+    ...row,
+    role: row.role as Role | null,
+    time: toTimestamp(atMs),
+    sign_in_method: signInMethod,
+    changes: told,
+  };
 }
 
 const COLUMNS = [
-  ...["id", "time", "name", "sign_in_method", "address", "method", "path", "operation", "subject"],
+  ...["id", "time", "name", "role", "sign_in_method", "address", "method", "path", "operation", "subject"],
   ...["status", "outcome", "repeats", "changes"],
 ];
 
 function table({ headers }: Call, rows: readonly AuditRow[]) {
   const cells = rows.map((row): Cell[] => [
-    ...[row.id, toTimestamp(row.atMs), row.name ?? "", row.signInMethod ?? "", row.address ?? "", row.method, row.path],
+    ...[
+      row.id,
+      toTimestamp(row.atMs),
+      row.name ?? "",
+      row.role ?? "",
+      row.signInMethod ?? "",
+      row.address ?? "",
+      row.method,
+      row.path,
+    ],
     ...[row.operation ?? "", row.subject ?? "", row.status, row.outcome, row.repeats, row.changes ?? ""],
   ]);
   return new Response(toCsv(COLUMNS, cells), {

@@ -142,6 +142,10 @@ export function backendRoutes(parts: BackendParts): DescribedEndpoint[] {
         if (stateOf(name, parts) === undefined) throw backends.unknown(name);
         const previous_state = parts.resetCircuit(name);
         const wasOpen = previous_state !== "closed";
+        if (wasOpen) {
+          const change = { section: "circuit", field: "state", from: previous_state, to: "closed" };
+          call.deed = { subject: name, changes: [change] };
+        }
         const message = wasOpen
           ? `The circuit of backend '${name}' was ${previous_state}, and is closed.`
           : `The circuit of backend '${name}' was closed already.`;

@@ -11,7 +11,7 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Call } from "../server/endpoint.ts";
 import { messageOf } from "./change-view.ts";
-import { answer, authorOf } from "./endpoint.ts";
+import { answer, authorOf, noteChange } from "./endpoint.ts";
 import { isDryRun, queryOf } from "./query.ts";
 import { invalidFields, shortened, unwrap } from "./refusals.ts";
 import { baseVersionOf, bodyIsMissing, notAnObject, readVersion } from "./request.ts";
@@ -107,6 +107,7 @@ export function createCollection<
       };
     });
     const done = unwrap(result, { fieldOf: (field) => (field.startsWith(own) ? field.slice(own.length) : field) });
+    noteChange(call, done);
     return { done, ...(made as Omit<Made, "done">) };
   }
 
@@ -117,6 +118,7 @@ export function createCollection<
     { more, ...answering }: AnsweringRoutes<More>,
   ) {
     const item = kind.shown(made);
+    call.deed = { subject: item[idField], ...call.deed };
     const members = { [noun]: item, ...more?.(made.done) } as Record<Noun, Item> & More;
     return answerChange(call, made.done, `${title} '${shortened(item[idField])}' ${what}`, members, answering);
   }

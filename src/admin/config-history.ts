@@ -12,7 +12,7 @@ import {
   ConfigVersionRecord,
   RollbackRequest,
 } from "./config-schemas.ts";
-import { adminGroup, answer, authorOf, requireSections, toTimestamp, versioned } from "./endpoint.ts";
+import { adminGroup, answer, authorOf, noteChange, requireSections, toTimestamp, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf, readNumber, toWholeNumber } from "./query.ts";
 import { invalidFields, unknownVersion, unwrap } from "./refusals.ts";
@@ -85,6 +85,7 @@ export function configHistoryRoutes({ store }: Pick<AdminParts, "store">): Descr
             baseVersion: baseVersionOf(call, version, store.current.version),
           }),
         );
+        noteChange(call, done);
         const where = sections === undefined ? "" : ` in ${sections.join(", ")}`;
         const body = {
           success: true as const,

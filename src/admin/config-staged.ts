@@ -10,7 +10,7 @@ import {
   StagedDiscarded,
   StagedSections,
 } from "./config-schemas.ts";
-import { adminGroup, answer, authorOf, requireSections, toTimestamp, versioned } from "./endpoint.ts";
+import { adminGroup, answer, authorOf, noteChange, requireSections, toTimestamp, versioned } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./query.ts";
 import { unwrap } from "./refusals.ts";
@@ -81,6 +81,7 @@ export function configStagedRoutes({ store }: Pick<AdminParts, "store">): Descri
             ...authorOf(call, "api", "apply staged changes"),
           }),
         );
+        noteChange(call, done);
         const applied = Object.keys({ ...done.previous, ...done.current });
         const body = {
           success: true as const,

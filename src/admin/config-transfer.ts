@@ -26,7 +26,16 @@ import {
   ImportPreview,
   ImportRequest,
 } from "./config-schemas.ts";
-import { adminGroup, answer, authorOf, requireElevated, requireSections, toTimestamp, versioned } from "./endpoint.ts";
+import {
+  adminGroup,
+  answer,
+  authorOf,
+  noteChange,
+  requireElevated,
+  requireSections,
+  toTimestamp,
+  versioned,
+} from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { invalidFields, toValidationError, unknownSectionProblem, unwrap } from "./refusals.ts";
 import { baseVersionOf } from "./request.ts";
@@ -118,6 +127,7 @@ export function configTransferRoutes({
           return answer(call, body, { version: store.current.version });
         }
         const done = unwrap(await store.apply(change), { invalid: ERRORS.importInvalid });
+        noteChange(call, done);
         const body = {
           success: true as const,
           message: messageOf(

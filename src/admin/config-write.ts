@@ -17,7 +17,7 @@ import {
   sectionName,
   ValidateRequest,
 } from "./config-schemas.ts";
-import { adminGroup, answer, authorOf, dryRun, requireSections, versioned } from "./endpoint.ts";
+import { adminGroup, answer, authorOf, dryRun, noteChange, requireSections, versioned } from "./endpoint.ts";
 import { droppedKeyWarnings } from "./key-record.ts";
 import type { AdminParts } from "./parts.ts";
 import { isDryRun, queryOf, readFlag } from "./query.ts";
@@ -123,6 +123,7 @@ async function changeSection(
   if (!readFlag(query, "apply", true)) return await stageSection(call, name, parts, change);
 
   const done = unwrap(await store.apply(change));
+  noteChange(call, done);
   const body = {
     success: true as const,
     message: messageOf(done, `Section '${name}' was ${mode === "replace" ? "replaced" : "changed"}`, isDry),

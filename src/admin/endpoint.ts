@@ -1,6 +1,7 @@
 // What every admin endpoint has in common: it stands behind the admin door, and its answers are not kept by anyone.
 
 import { describeSection } from "../config/change/capability.ts";
+import type { Change } from "../config/change/change.ts";
 import type { Role } from "../config/values/roles.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -156,6 +157,11 @@ export function toTimestamp(atMs: number): string {
 /** The author of a change, for the history and for the rules on what the change may bring in. */
 export function authorOf({ administrator }: Call, source: string, description: string) {
   return { source, user: administrator?.name, description, elevated: maySeeSecrets(administrator) };
+}
+
+/** For the audit; a change that was not made, as by a dry run, is none. */
+export function noteChange(call: Call, { applied, changes }: Pick<Change, "applied" | "changes">): void {
+  if (applied) call.deed = { ...call.deed, changes };
 }
 
 /** Throws 403 for an administrator who may not see secrets. */

@@ -149,6 +149,7 @@ export function errorRoutes({
       errors: [404],
       async handle(call, read) {
         const body = await read();
+        call.deed = { subject: body.backend };
         const backendNames = settings().backends.map(({ name }) => name);
         return answer(call, recordDebugError({ recorder: errors, backendNames, newId }, body));
       },

@@ -100,6 +100,7 @@ export function kvIndexRoutes(parts: Pick<AdminParts, "kvIndex" | "settings">): 
           const message = "There is no backend of this name; GET /admin/backends lists them.";
           throw new GatewayError(ERRORS.routeNotFound, message, { param: "backend" });
         }
+        call.deed = { subject: backend };
         const removed = index.clear(backend);
         const what = backend === undefined ? "all caches" : `the cache of the backend '${backend}'`;
         return answer(call, { success: true, message: `Forgot what was known of ${what}.`, removed });

@@ -95,6 +95,7 @@ export function responseCacheRoutes(parts: Pick<AdminParts, "cache">): Described
         const cache = parts.cache();
         if (cache === undefined) throw new GatewayError(ERRORS.routeNotFound, "The response cache is switched off.");
         const model = queryOf(call).get("model") ?? undefined;
+        call.deed = { subject: model };
         const removed = await cleared(cache, model);
         const what = model === undefined ? "all answers" : `the answers of the model '${model}'`;
         return answer(call, { success: true, message: `Removed ${what} from the cache.`, removed });

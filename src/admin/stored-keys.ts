@@ -106,7 +106,7 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
       } catch (error) {
         throw notKept(storageMessage(error));
       }
-      call.changes = changes;
+      call.deed = { subject: id, changes };
       const { administrator } = call;
       log.info({ key: id, ...(administrator?.name !== undefined && { user: administrator.name }) }, `API key ${what}`);
       happenings.accessChanged();

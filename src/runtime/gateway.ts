@@ -108,7 +108,7 @@ export function createGateway({
   const dataPath = (path: string) =>
     resolveDataPath(path, { dataDir: snapshot.settings.server.data_dir, baseDir: snapshot.baseDir, home });
   const { audit: auditSettings } = snapshot.settings.admin;
-  const audit = createAuditLog({ settings: auditSettings, path: dataPath(auditSettings.path), store, clock, log });
+  const audit = createAuditLog({ settings: auditSettings, path: dataPath(auditSettings.path), clock, log });
   // The store of the configuration tells of a folder that is missing.
   const keysProblem = store.dataFolder === undefined ? undefined : keyStore.problem;
   const storageProblems = () =>

@@ -46,18 +46,18 @@ export interface Guest {
   enter(person: { name: string; role: Role }): string;
 }
 
-interface WithAdministrator {
-  administrator: Administrator | undefined;
-}
-
 export interface AdminDoor {
   /**
    * Throws 401, 403 or 429. Addresses are undefined for peers on a unix socket; `client` is the one that trusted proxies
    * name.
+   * @param visitor - gets its administrator, also one whose role is refused
    * @param needed - the lowest role that may do it
-   * @param visit - gets the administrator, also one whose role is too low
    */
-  admit(request: Request, addresses: PeerAddresses, needed: Role, visit: WithAdministrator): void;
+  admit(
+    visitor: { readonly request: Request; administrator: Administrator | undefined },
+    addresses: PeerAddresses,
+    needed: Role,
+  ): void;
   /** A browser that has yet to sign in; throws 403. */
   receive(request: Request, addresses: PeerAddresses): Guest;
   /** Ends the sign-in that a request brings; returns the cookie that makes the browser forget it. */
@@ -84,14 +84,21 @@ export interface Call<Name extends string = string> {
   administrator: Administrator | undefined;
   /** At an endpoint where browsers sign in. */
   guest: Guest | undefined;
-  /** Fields that were changed outside of the configuration, with their secrets masked; the audit records them. */
-  changes?: readonly FieldChange[];
+  /** What an endpoint of the admin API has done, for the audit. */
+  deed?: Deed | undefined;
   /** Headers that every answer to this request carries. */
   headers: Record<string, string>;
   /** The body as it came; throws 413, 408 and 503. */
   readBody(maxBytes: number): Promise<Uint8Array>;
   /** To be called when an answer goes on after its handler returned: the access log line waits for `done`. */
   deferLog(): (broken: BrokenStream | undefined) => void;
+}
+
+export interface Deed {
+  /** The name or id that it was about, where the path has none. */
+  subject?: string | undefined;
+  /** Secrets are masked. */
+  changes?: readonly Pick<FieldChange, "section" | "field" | "from" | "to">[];
 }
 
 /** How a stream ended whose status 200 had been sent. */

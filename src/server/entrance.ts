@@ -52,7 +52,7 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
     const peer = server.requestIP(request)?.address;
     const addresses = { peer: peer === "" ? undefined : peer, client: clientAddress(server, request) };
     if (isForGuests) visitor.guest = adminDoor.receive(request, addresses);
-    else adminDoor.admit(request, addresses, role, visitor);
+    else adminDoor.admit(visitor, addresses, role);
   }
 
   /** @param caller - undefined: of the client alone */

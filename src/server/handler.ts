@@ -13,7 +13,7 @@ import { CLIENT_LOOK_MS } from "../upstream/exchange.ts";
 import { type AccessLog, createAccessLog } from "./access-log.ts";
 import { openToPages, preflightEndpoint } from "./cors.ts";
 import type { BodyDrain } from "./drain-body.ts";
-import type { Administrator, Answering, BrokenStream, Call, Endpoint, ErrorWords, Guest } from "./endpoint.ts";
+import type { Administrator, Answering, BrokenStream, Call, Deed, Endpoint, ErrorWords, Guest } from "./endpoint.ts";
 import { createEntrance, type Entrance, type EntranceParts } from "./entrance.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
@@ -107,6 +107,7 @@ class FramedCall implements Call {
   readonly headers: Record<string, string> = {};
   administrator: Administrator | undefined;
   guest: Guest | undefined;
+  deed: Deed | undefined;
   endpoint: Answering | undefined;
   readonly #frame: FrameParts;
   #isDeferred = false;

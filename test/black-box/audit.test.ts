@@ -1,8 +1,9 @@
 // The audit of the admin API: who did what, before and after, and what was refused (docs/admin-api.md).
 
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import type { Gateway } from "../support/gateway.ts";
+import { failure } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -37,6 +38,7 @@ test("a change has its author, its operation, its fields before and after, and a
     { status: 400, outcome: "failed", changes: null },
     {
       name: "admin token",
+      role: "admin",
       sign_in_method: "bearer_token",
       address: "127.0.0.1",
       method: "PATCH",
@@ -44,7 +46,7 @@ test("a change has its author, its operation, its fields before and after, and a
       subject: "retry",
       status: 200,
       outcome: "done",
-      changes: [{ section: "retry", field: "max_attempts", to: 2 }],
+      changes: [{ section: "retry", field: "max_attempts", from: 3, to: 2 }],
     },
   ]);
 });
@@ -70,7 +72,7 @@ test("refused attempts are recorded, five of an address in a minute", async () =
   }
   const { entries } = await audit(gateway, "?outcome=refused");
   expect(entries).toHaveLength(5);
-  expect(entries[0]).toMatchObject({ name: null, status: 401, path: "/admin/config", repeats: 1 });
+  expect(entries[0]).toMatchObject({ name: null, role: null, status: 401, path: "/admin/config", repeats: 1 });
 });
 
 test("filters, pages and CSV", async () => {
@@ -120,5 +122,75 @@ test("dry_run=false is a change, and its fields are recorded", async () => {
   await gateway.fetch("/admin/config/retry?dry_run=false", { method: "PATCH", headers: auth, body });
   expect((await audit(gateway)).entries).toMatchObject([
     { changes: [{ section: "retry", field: "max_attempts", to: 2 }] },
+  ]);
+});
+
+describe("a change that makes no version of the configuration", () => {
+  const send = (gateway: Gateway, method: string, path: string, body?: object) =>
+    gateway.fetch(path, { method, headers: auth, ...(body !== undefined && { body: JSON.stringify(body) }) });
+
+  test("of a key in the key store has its fields before and after, and no secret", async () => {
+    const gateway = await start();
+    expect((await send(gateway, "POST", "/admin/keys", { id: "intern", key: "sekret-of-intern" })).status).toBe(201);
+    expect((await send(gateway, "PUT", "/admin/keys/intern", { rate_limit: 7 })).status).toBe(200);
+    expect((await send(gateway, "PUT", "/admin/keys/intern?dry_run=true", { rate_limit: 9 })).status).toBe(200);
+    expect((await send(gateway, "POST", "/admin/keys/intern/rotate", {})).status).toBe(200);
+    expect((await send(gateway, "DELETE", "/admin/keys/intern")).status).toBe(200);
+    const { entries } = await audit(gateway);
+    const of = (operation: string) => entries.filter((entry) => entry.operation === operation);
+    const mask = "********";
+    expect(of("createKey")).toMatchObject([
+      { subject: "intern", changes: [{ section: "api_keys", field: "keys.intern", from: null, to: { key: mask } }] },
+    ]);
+    expect(of("updateKey")).toMatchObject([
+      { subject: "intern", changes: null },
+      { subject: "intern", changes: [{ section: "api_keys", field: "keys.intern.rate_limit", from: null, to: 7 }] },
+    ]);
+    expect(of("rotateKey")).toMatchObject([{ changes: [{ field: "keys.intern.key", from: mask, to: mask }] }]);
+    expect(of("deleteKey")).toMatchObject([{ changes: [{ field: "keys.intern", to: null }] }]);
+    expect(JSON.stringify(entries)).not.toContain("sekret");
+  });
+
+  test("of a circuit has its state before and after; others have their subject", async () => {
+    const backend = bed.backend({ answer: failure(503, "no memory") });
+    const gateway = await bed.gateway({
+      awaitHealth: false,
+      config: {
+        admin: { auth: { method: "bearer_token", token: TOKEN } },
+        health_checks: { enabled: false },
+        backends: [{ name: "one", url: backend.url, models: ["m"] }],
+        circuit_breaker: { enabled: true, failure_threshold: 1, timeout: "1h" },
+        retry: { max_attempts: 1 },
+        response_cache: { enabled: true },
+      },
+    });
+    await gateway.chat({ model: "m" });
+    expect((await send(gateway, "POST", "/admin/backends/one/circuit/reset")).status).toBe(200);
+    expect((await send(gateway, "DELETE", "/admin/response-cache?model=m")).status).toBe(200);
+    expect((await send(gateway, "PUT", "/admin/backends/one/weight", { weight: 7 })).status).toBe(200);
+    expect((await send(gateway, "POST", "/admin/stats/reset")).status).toBe(200);
+    const { entries } = await audit(gateway);
+    expect(entries).toMatchObject([
+      { operation: "resetStatistics", subject: null, changes: null },
+      { operation: "setBackendWeight", subject: "one", changes: [{ field: "one.weight", from: 1, to: 7 }] },
+      { operation: "clearResponseCache", subject: "m", changes: null },
+      { subject: "one", changes: [{ section: "circuit", field: "state", from: "open", to: "closed" }] },
+    ]);
+  });
+});
+
+test("an attempt that the role does not allow has the name and the role of who made it", async () => {
+  const tokens = [
+    { name: "vera", token: "sekret-viewer", role: "viewer" as const },
+    { name: "ann", token: TOKEN, role: "admin" as const },
+  ];
+  const gateway = await bed.gateway({
+    awaitHealth: false,
+    config: { admin: { auth: { method: "bearer_token", tokens } } },
+  });
+  const headers = { Authorization: "Bearer sekret-viewer" };
+  expect((await gateway.fetch("/admin/stats/reset", { method: "POST", headers })).status).toBe(403);
+  expect((await audit(gateway)).entries).toMatchObject([
+    { name: "vera", role: "viewer", operation: "resetStatistics", status: 403, outcome: "refused" },
   ]);
 });

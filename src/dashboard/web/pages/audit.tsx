@@ -95,7 +95,7 @@ export function AuditPage() {
 
 const COLUMNS: readonly Column<AuditRecord>[] = [
   { title: "When", cell: ({ time }) => dateTime(time) },
-  { title: "Name", cell: ({ name }) => name ?? "–" },
+  { title: "Name", cell: ({ name, role }) => (name === null ? "–" : `${name} (${role})`) },
   { title: "Address", cell: ({ address }) => address ?? "–" },
   { title: "Operation", cell: (entry) => entry.operation ?? `${entry.method} ${entry.path}` },
   { title: "Subject", class: "wide", cell: (entry) => <SubjectCell {...entry} /> },
