@@ -103,6 +103,7 @@ export function readStoredKeys({ sqlite, now, staleMs }: KeyReading) {
     version++;
     bySecret.clear();
     byId.clear();
+    isEmpty = false; // also where the next line throws
     isEmpty = sqlite.query("SELECT 1 FROM keys LIMIT 1").get() === null;
   }
 

@@ -353,7 +353,7 @@ export function createLedger(parts: LedgerParts) {
       rules = next;
       matches.forget();
       for (const account of [...uses]) {
-        const rule = next.byId(account.rule.id);
+        const rule = ruleIn(next, account.rule);
         if (rule !== undefined && rule.per === account.rule.per) account.follow(rule);
         else forget(account);
       }
@@ -425,6 +425,15 @@ function rememberedMatches(rules: () => Rules) {
 
 function isStandIn(whenExceeded: Rule["whenExceeded"], { model }: Spender): boolean {
   return typeof whenExceeded === "object" && whenExceeded.use_model === model;
+}
+
+/** A key that cannot be looked up now keeps its rule: nothing else has to wait for it. */
+function ruleIn(rules: Rules, before: Rule): Rule | undefined {
+  try {
+    return rules.byId(before.id);
+  } catch {
+    return before;
+  }
 }
 
 function nameOf({ id }: Rule, subject: string): string {

@@ -80,8 +80,18 @@ export function createRules(
 ) {
   const { time_zone: timeZone } = budgets;
   const keysWithLimit = new Set(keys.filter((key) => key.token_limit !== undefined).map(identify));
+  const written = new Set(keys.map(identify));
+  /** Keys of the configuration do not wait for a key store that cannot be read. */
+  function findStored(keyId: string): StoredKey | undefined {
+    try {
+      return stored.find(keyId);
+    } catch (error) {
+      if (written.has(keyId)) return undefined;
+      throw error;
+    }
+  }
   const hasOwnTokens = (keyId: string) =>
-    keysWithLimit.has(keyId) || stored.find(keyId)?.rights.token_limit !== undefined;
+    keysWithLimit.has(keyId) || findStored(keyId)?.rights.token_limit !== undefined;
   const common = [
     ...budgets.rules.map((rule) => compileRule(rule, timeZone)),
     ...organizations.flatMap((organization) => rulesOfOrganization(organization, timeZone, hasOwnTokens)),
@@ -97,9 +107,9 @@ export function createRules(
   const ofStored = new WeakMap<StoredKey, Rule[]>();
   function ownOf({ keyId }: Payer): readonly Rule[] {
     if (keyId === undefined) return [];
-    const written = ofKeys.get(keyId);
-    if (written !== undefined) return written;
-    const key = stored.find(keyId);
+    const own = ofKeys.get(keyId);
+    if (own !== undefined) return own;
+    const key = findStored(keyId);
     if (key === undefined) return [];
     return getOrMake(ofStored, key, () => {
       const own = rulesOfKey(keyId, key.rights, timeZone);
@@ -117,6 +127,7 @@ export function createRules(
     get version() {
       return stored.version;
     },
+    /** Throws 503 for a rule of a stored key that cannot be read. */
     byId(id: string): Rule | undefined {
       const known = byId.get(id);
       if (known !== undefined || !id.startsWith(OF_KEY)) return known;

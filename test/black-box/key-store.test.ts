@@ -309,9 +309,12 @@ test("a store that breaks while the gateway runs is told as that, and ends nothi
     expect((await admin.refused(503, "GET", path)).message).toContain("API keys cannot be looked up");
   }
   // Ends of keys are looked up again after each change.
-  await admin.ok("PATCH", "/admin/config/budgets", { time_zone: "Europe/Berlin" });
+  const rules = [{ id: "all", limit: { requests: 3 }, window: "day" }];
+  expect((await admin.ok("PATCH", "/admin/config/budgets", { rules })).warnings).toEqual([]);
   await waitFor("the ends of keys are looked up", () =>
     gateway.printed.stderr.includes("ends of keys cannot be looked up"),
   );
-  expect(await statusOf(gateway, FILE_KEY)).toBe(200);
+  const states: number[] = [];
+  for (const key of [secret, FILE_KEY, FILE_KEY, FILE_KEY, FILE_KEY]) states.push(await statusOf(gateway, key));
+  expect(states).toEqual([503, 200, 200, 200, 429]);
 });
