@@ -60,6 +60,7 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
     }
     const idProblem = before === undefined ? problemOfId(id) : undefined;
     if (idProblem !== undefined) throw invalidFields([{ field: "id", message: idProblem }]);
+    requireUsualSize(entry ?? {});
     if (result.data.scopes.includes("admin") && !maySeeSecrets(call.administrator)) {
       const message =
         "admin cannot be given without credentials of the role admin, nor such a key be changed; do it in the configuration file";
@@ -202,6 +203,21 @@ export function createStoredKeyChanges(parts: StoredKeyParts) {
       return answer(call, { ...body, removed_key: removed }, { version: body.version });
     },
   };
+}
+
+/** Thousands of keys are in memory at the same time, and users stand in lines of the log. */
+const LONGEST_ENTRY = 32_768;
+const LONGEST_NAME = 1_024;
+
+/** Throws 400. */
+function requireUsualSize(entry: Mapping): void {
+  for (const field of ["user_id", "organization_id"]) {
+    if (String(entry[field] ?? "").length <= LONGEST_NAME) continue;
+    throw invalidFields([{ field, message: `must have at most ${LONGEST_NAME} characters` }]);
+  }
+  if (JSON.stringify(entry).length <= LONGEST_ENTRY) return;
+  const message = `are so many that the key has more than ${LONGEST_ENTRY} characters as JSON; name them by patterns with *`;
+  throw invalidFields([{ field: "models", message }]);
 }
 
 const LONGEST_ID = 256;

@@ -275,6 +275,22 @@ test("ids that no path can name, and names of other budgets, are no ids of keys"
   }
 });
 
+test("the size of a key is bounded", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  await make(admin, { id: "a" });
+  const cases = {
+    user_id: "u".repeat(1_025),
+    organization_id: "o".repeat(1_025),
+    models: Array.from({ length: 5_000 }, (_, index) => `model-${index}`),
+  };
+  for (const [field, value] of Object.entries(cases)) {
+    expect((await admin.refused(400, "POST", "/admin/keys", { [field]: value })).fields).toEqual([field]);
+    expect((await admin.refused(400, "PUT", "/admin/keys/a", { [field]: value })).fields).toEqual([field]);
+  }
+  await make(admin, { id: "b", user_id: "u".repeat(1_024), models: cases.models.slice(0, 2_000) });
+});
+
 test("what is no secret by its looks is none: a mask, a variable, another type", async () => {
   await using gateway = await start();
   const admin = new AdminClient(gateway);
