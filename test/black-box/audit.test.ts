@@ -2,7 +2,9 @@
 
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
+import { systemClock } from "../../src/lib/clock.ts";
 import type { Gateway } from "../support/gateway.ts";
+import { startInProcess } from "../support/in-process.ts";
 import { failure } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
@@ -48,6 +50,11 @@ test("a change has its author, its operation, its fields before and after, and a
       outcome: "done",
       changes: [{ section: "retry", field: "max_attempts", from: 3, to: 2 }],
     },
+  ]);
+  const lines = gateway.printed.logEntries.filter(({ msg }) => msg === "audit");
+  expect(lines).toMatchObject([
+    { name: "admin token", role: "admin", operation: "patchConfigSection", subject: "retry", outcome: "done" },
+    { operation: "patchConfigSection", status: 400, outcome: "failed" },
   ]);
 });
 
@@ -192,5 +199,97 @@ test("an attempt that the role does not allow has the name and the role of who m
   expect((await gateway.fetch("/admin/stats/reset", { method: "POST", headers })).status).toBe(403);
   expect((await audit(gateway)).entries).toMatchObject([
     { name: "vera", role: "viewer", operation: "resetStatistics", status: 403, outcome: "refused" },
+  ]);
+});
+
+describe("refused attempts", () => {
+  const wrong = (gateway: Gateway, address: string) =>
+    gateway.fetch("/admin/config", { headers: { Authorization: "Bearer sekret-wrong", "X-Forwarded-For": address } });
+  const startBehindProxy = () =>
+    startInProcess({
+      awaitHealth: false,
+      config: {
+        server: { trusted_proxies: ["127.0.0.1"] },
+        admin: { auth: { method: "bearer_token", token: TOKEN, max_failed_attempts: 1_000 } },
+      },
+    });
+
+  test("beyond five of an address become one entry with their number", async () => {
+    const gateway = await startBehindProxy();
+    try {
+      for (let times = 0; times < 12; times++) await wrong(gateway, "192.0.2.1");
+      await wrong(gateway, "192.0.2.2");
+      await gateway.restart();
+      const { entries } = await audit(gateway, "?outcome=refused");
+      expect(entries.map(({ address, repeats }) => [address, repeats])).toEqual([
+        ["192.0.2.1", 7],
+        ["192.0.2.2", 1],
+        ...Array.from({ length: 5 }, () => ["192.0.2.1", 1]),
+      ]);
+    } finally {
+      await gateway.close();
+    }
+  });
+
+  test("of more than a hundred addresses within a minute share one entry", async () => {
+    const gateway = await startBehindProxy();
+    try {
+      for (let number = 1; number <= 120; number++) await wrong(gateway, `192.0.2.${number}`);
+      await gateway.restart();
+      const { entries } = await audit(gateway, "?outcome=refused&limit=1000");
+      expect(entries).toHaveLength(101);
+      expect(entries[0]).toMatchObject({ address: null, repeats: 20 });
+    } finally {
+      await gateway.close();
+    }
+  });
+});
+
+test("entries older than the retention go", async () => {
+  let aheadMs = 0;
+  const clock = { now: systemClock.now, wallTime: () => systemClock.wallTime() + aheadMs };
+  const config = { admin: { auth: { method: "bearer_token" as const, token: TOKEN } } };
+  const gateway = await startInProcess({ awaitHealth: false, config }, clock);
+  try {
+    await patch(gateway, "retry", { max_attempts: 2 });
+    expect((await audit(gateway)).entries).toHaveLength(1);
+    aheadMs = 366 * 86_400_000;
+    await patch(gateway, "retry", { max_attempts: 4 });
+    expect((await audit(gateway)).entries).toMatchObject([{ changes: [{ from: 2, to: 4 }] }]);
+  } finally {
+    await gateway.close();
+  }
+});
+
+test("a file that cannot be written stops nothing; the log and the health say so", async () => {
+  const gateway = await bed.gateway({
+    awaitHealth: false,
+    files: { "data/blocked": "a file where a folder would be" },
+    config: {
+      admin: { auth: { method: "bearer_token", token: TOKEN }, audit: { path: "./data/blocked/audit.db" } },
+    },
+  });
+  expect((await patch(gateway, "retry", { max_attempts: 2 })).status).toBe(200);
+  const told = gateway.printed.logEntries.filter(({ msg }) => msg === "audit" || msg === "the audit cannot be written");
+  expect(told.map(({ msg }) => msg)).toEqual(["audit", "the audit cannot be written"]);
+  const health = await (await gateway.fetch("/admin/health", { headers: auth })).text();
+  expect(health).toContain("blocked/audit.db");
+  expect((await gateway.fetch("/admin/audit", { headers: auth })).status).toBe(503);
+});
+
+test("with workers there is one audit, whichever of them is asked", async () => {
+  const gateway = await bed.process({
+    awaitHealth: false,
+    config: { server: { workers: 2 }, admin: { auth: { method: "bearer_token", token: TOKEN } } },
+  });
+  for (let times = 0; times < 6; times++) await patch(gateway, "retry", { max_attempts: 2 + (times % 2) });
+  await gateway.fetch("/admin/config", { headers: { Authorization: "Bearer sekret-wrong" } });
+  const { entries } = await audit(gateway);
+  expect(entries).toHaveLength(7);
+  expect(entries).toMatchObject([
+    { outcome: "refused" },
+    { changes: [{ from: 2, to: 3 }] },
+    { changes: [{ from: 3, to: 2 }] },
+    ...entries.slice(3),
   ]);
 });
