@@ -5,7 +5,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { createHmac } from "node:crypto";
 import { writeFileSync } from "node:fs";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
-import { chat } from "../support/openai-answers.ts";
+import { chat, failure } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -158,6 +158,91 @@ describe("a webhook", () => {
     await waitFor("backend_up", () => types().includes("backend_up"));
     writeFileSync(gateway.configPath, "retry: {max_attempts: -1}\n");
     await waitFor("config_refused", () => types().includes("config_refused"));
+  });
+
+  test("hears of a circuit that opens, and of one that closes", async () => {
+    const failing = bed.backend({ answer: failure(503, "no memory") });
+    const receiver = receiverOf();
+    const gateway = await start(
+      [{ name: "ops", url: receiver.url, events: ["circuit_open", "circuit_closed"], allow_private: true }],
+      {
+        backends: [{ name: "failing", url: failing.url, models: ["m"] }],
+        circuit_breaker: { enabled: true, failure_threshold: 1, timeout: "1h" },
+        retry: { max_attempts: 1 },
+      },
+    );
+    expect((await gateway.chat({ model: "m" })).status).toBe(503);
+    await waitFor("circuit_open", () => receiver.received.length === 1);
+    await gateway.fetch("/admin/backends/failing/circuit/reset", { method: "POST" });
+    await waitFor("circuit_closed", () => receiver.received.length === 2);
+    expect(receiver.received.map(({ body }) => JSON.parse(body))).toMatchObject([
+      { type: "circuit_open", data: { backend: "failing", from: "closed", to: "open" } },
+      { type: "circuit_closed", data: { backend: "failing", from: "open", to: "closed" } },
+    ]);
+  });
+
+  test("hears of storage that cannot be used", async () => {
+    const receiver = receiverOf();
+    const gateway = await bed.gateway({
+      files: { "data/blocked": "a file where a folder would be" },
+      config: configOf([{ name: "ops", url: receiver.url, events: ["storage_problem"], allow_private: true }], {
+        admin: { audit: { path: "./data/blocked/audit.db" } },
+      }),
+    });
+    await gateway.fetch("/admin/config/retry", change);
+    await waitFor("storage_problem", () => receiver.received.length > 0);
+    const told = JSON.parse((receiver.received[0] as Received).body);
+    expect(told).toMatchObject({ type: "storage_problem" });
+    expect(told.data.problem).toContain("blocked/audit.db");
+  });
+
+  test("with a secret in the form of Standard Webhooks gets a signature by its bytes", async () => {
+    const bytes = Buffer.from("sekret-of-24-bytes-long!");
+    const receiver = receiverOf();
+    const gateway = await start([
+      { name: "ops", url: receiver.url, secret: `whsec_${bytes.toString("base64")}`, allow_private: true },
+    ]);
+    expect(await (await gateway.fetch("/admin/notifications/ops/test", { method: "POST" })).json()).toMatchObject({
+      delivered: true,
+    });
+    const { headers, body } = receiver.received[0] as Received;
+    const signed = `${headers.get("webhook-id")}.${headers.get("webhook-timestamp")}.${body}`;
+    expect(headers.get("webhook-signature")).toBe(`v1,${createHmac("sha256", bytes).update(signed).digest("base64")}`);
+  });
+
+  test("that asks for time with Retry-After gets it", async () => {
+    const times: number[] = [];
+    const receiver = receiverOf((_, count) => {
+      times.push(performance.now());
+      return count === 1 ? new Response("busy", { status: 429, headers: { "Retry-After": "3" } }) : new Response("ok");
+    });
+    const gateway = await start([{ name: "ops", url: receiver.url, events: ["config_changed"], allow_private: true }]);
+    await gateway.fetch("/admin/config/retry", change);
+    await waitFor("the delivery", async () => (await rowOf(gateway)).delivered === 1);
+    expect(times).toHaveLength(2);
+    expect((times[1] as number) - (times[0] as number)).toBeGreaterThanOrEqual(2_990);
+  });
+
+  test("gets one delivery of each event from a gateway with workers", async () => {
+    const failing = bed.backend({ answer: failure(503, "no memory") });
+    const receiver = receiverOf();
+    const events = ["circuit_open" as const, "config_changed" as const];
+    const gateway = await bed.process({
+      config: configOf([{ name: "ops", url: receiver.url, events, allow_private: true }], {
+        server: { workers: 2 },
+        backends: [{ name: "failing", url: failing.url, models: ["m"] }],
+        circuit_breaker: { enabled: true, failure_threshold: 1, timeout: "1h" },
+        retry: { max_attempts: 1 },
+      }),
+    });
+    await Promise.all(Array.from({ length: 12 }, async () => (await gateway.chat({ model: "m" })).text()));
+    await gateway.fetch("/admin/config/retry", change);
+    const types = () => receiver.received.map(({ body }) => JSON.parse(body).type).sort();
+    await waitFor("both events", () => types().includes("circuit_open") && types().includes("config_changed"));
+    // An event that comes later than a second copy of the others would.
+    await gateway.fetch("/admin/notifications/ops/test", { method: "POST" });
+    await waitFor("the test", () => types().includes("test"));
+    expect(types()).toEqual(["circuit_open", "config_changed", "test"]);
   });
 
   test("that is slow delays no request, and no other receiver", async () => {
