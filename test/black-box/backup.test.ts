@@ -132,6 +132,7 @@ test("a gateway under load, killed after its backup, goes on elsewhere with the 
       "config/keys.yaml",
       "config/prompts/sailor.md",
       "config/prompts/unused.md",
+      "data/audit.db",
       "data/config.db",
       "data/files/files.db",
       "data/metrics.db",
@@ -150,6 +151,9 @@ test("a gateway under load, killed after its backup, goes on elsewhere with the 
   expect(requestsIn(costs)).toBeLessThanOrEqual(after + load.length);
   expect(costs.keys.map(({ key_id }) => key_id).sort()).toEqual(["of-api", "of-file", "of-key-file"]);
   expect(await nextAdmin.get("/admin/config/retry")).toMatchObject({ config: { max_attempts: 7 } });
+  expect(await nextAdmin.get("/admin/audit?operation=patchConfigSection")).toMatchObject({
+    entries: [{ subject: "retry", changes: [{ section: "retry", field: "max_attempts", from: 3, to: 7 }] }],
+  });
   expect((await nextAdmin.get("/admin/metrics/history?metric=signalbox_requests_total")).row_count).toBeGreaterThan(0);
   for (const key of keys) {
     const response = await next.chat({}, as(key));

@@ -54,3 +54,42 @@ test("Send test posts one event, and shows the answer as text", async () => {
   expect(bodies.map((body) => JSON.parse(body).type)).toEqual(["test"]);
   expect(await page.content()).not.toContain("sekret-path");
 });
+
+test("a receiver is added after a dry run, edited with its url left masked, and removed", async () => {
+  const { page, offences } = watched;
+  const field = (name: string) => page.getByLabel(new RegExp(`^${name}( \\(required\\))?$`, "i")).first();
+  const button = (name: string) => page.getByRole("button", { name, exact: true });
+  const accepted = () => page.getByText("Would be accepted.").waitFor();
+  const configured = async () => {
+    const { config } = (await (await busy.gateway.fetch("/admin/config/notifications")).json()) as {
+      config: Record<string, unknown>[];
+    };
+    return config.find(({ name }) => name === "team");
+  };
+  await page.getByRole("link", { name: "Add a notification" }).click();
+  await page.getByRole("heading", { name: "Add a notification" }).waitFor();
+  await field("Name").fill("team");
+  await field("URL").fill("https://hooks.example/sekret-team");
+  await field("Format").selectOption("slack");
+  await accepted();
+  expect(await configured()).toBeUndefined();
+  expect(await watched.barriers()).toEqual([]);
+  await button("Add the notification").click();
+  await page.getByRole("row", { name: /^team hooks\.example slack/ }).waitFor();
+  expect(await configured()).toMatchObject({ format: "slack", url: "********" });
+
+  await page.getByRole("link", { name: "Edit team" }).click();
+  await page.getByRole("heading", { name: "Edit team" }).waitFor();
+  await field("Format").selectOption(""); // json, by default
+  await accepted();
+  await button("Save").click();
+  await page.getByRole("row", { name: /^team hooks\.example json/ }).waitFor();
+  expect(await page.content()).not.toContain("sekret");
+
+  await button("Remove team").click();
+  await page.locator("dialog").getByRole("button", { name: "Remove the notification" }).click();
+  await page.getByRole("row", { name: /^team/ }).waitFor({ state: "detached" });
+  expect(await configured()).toBeUndefined();
+  await page.getByRole("row", { name: /^ops/ }).waitFor();
+  expect(offences).toEqual([]);
+});
