@@ -4,6 +4,7 @@
 import { createKeyIdentity } from "../access/key-identity.ts";
 import { openKeyStore } from "../access/key-store.ts";
 import { moveKeys } from "../access/move-keys.ts";
+import { createSharedIdsCheck } from "../access/shared-ids.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { createAuditLog } from "../admin/audit-log.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
@@ -216,11 +217,12 @@ export function createGateway({
       return { use, isThere: isThere && !told.some((other) => other.use === use && !other.isThere) };
     });
   }
+  const sharedIds = createSharedIdsCheck({ keyStore, identify, log });
   const unfollow = followConfiguration(store, (next) => composed.follow(view(next)), fleet, log);
-  const unwatch = store.subscribe(({ version }, previous, fields) => {
+  const unwatch = store.subscribe(({ version, settings }, previous, fields) => {
     if (version === previous.version) return []; // files that it names were read again
     notifications.configChanged(version, previous.version, [...new Set(fields.map(({ section }) => section))]);
-    return [];
+    return sharedIds(settings);
   });
 
   return {
@@ -249,6 +251,7 @@ export function createGateway({
     async start() {
       composed.files.start();
       await moveKeys({ store, keyStore, identify, log });
+      sharedIds(settings());
       await telemetry.restore();
     },
     closing: () => telemetry.happenings.closing(),

@@ -68,6 +68,21 @@ test("edits of the file, rollbacks and imports change no key of the store, and b
   expect(await admin.get("/admin/keys/kept")).toMatchObject({ source: "key_store" });
 });
 
+test("a key of the file that comes later with the id of a stored one is warned of; both secrets are valid", async () => {
+  await using gateway = await start();
+  const admin = new AdminClient(gateway);
+  const secret = await make(admin, { id: "twice" });
+  const keys = [
+    { key: FILE_KEY, id: "file" },
+    { key: "sekret-of-the-same-id", id: "twice" },
+  ];
+  gateway.writeConfig(configOf({ api_keys: { mode: "blocking", keys } }));
+  await waitFor("the edit is a version", async () => (await admin.version()) === 2);
+  expect([await statusOf(gateway, secret), await statusOf(gateway, "sekret-of-the-same-id")]).toEqual([200, 200]);
+  const said = () => gateway.printed.stderrLines.some((line) => line.includes("in the key store: both"));
+  await waitFor("the log names it", () => said());
+});
+
 test("no file of the data folder holds a secret of the store", async () => {
   await using gateway = await start();
   const admin = new AdminClient(gateway);
