@@ -20,11 +20,11 @@ export async function moveKeys({ store, keyStore, identify, log }: MovingParts):
   const { document, settings } = store.current;
   const written = entriesIn(document);
   const ofFile = entriesIn(store.file);
-  const isOfFile = ({ id, key }: Mapping) =>
-    ofFile.some((entry) => (id === undefined ? entry.key === key : entry.id === id));
   const moved = written.flatMap((entry, index) => {
     const key = settings.api_keys.keys[index];
-    return key === undefined || isOfFile(entry) ? [] : [{ entry, key, id: identify(key) }];
+    return key === undefined || ofFile.some((known) => isSameEntry(entry, known))
+      ? []
+      : [{ entry, key, id: identify(key) }];
   });
   for (const { entry, key, id } of moved) {
     if (keyStore.knows(key.key) !== undefined) continue; // moved before a crash
@@ -39,7 +39,7 @@ export async function moveKeys({ store, keyStore, identify, log }: MovingParts):
   if (moved.length > 0) {
     const ids = moved.map(({ id }) => id);
     const result = await store.edit((current) => {
-      const kept = entriesIn(current).filter((entry) => !moved.some((each) => isSame(each.entry, entry)));
+      const kept = entriesIn(current).filter((entry) => !moved.some((each) => isSameEntry(each.entry, entry)));
       const description = "keys that the admin API had made are in the key store from now on";
       return { sections: { api_keys: { keys: kept } }, mode: "merge", source: "key_store", description };
     });
@@ -49,11 +49,13 @@ export async function moveKeys({ store, keyStore, identify, log }: MovingParts):
   keyStore.isMoved = true;
 }
 
-function entriesIn(document: Mapping | undefined): readonly Mapping[] {
+/** The keys that a document has, as they are written. */
+export function entriesIn(document: Mapping | undefined): readonly Mapping[] {
   const found = document === undefined ? undefined : valueAt(document, KEYS);
   return Array.isArray(found) ? (found as Mapping[]) : [];
 }
 
-function isSame(one: Mapping, other: Mapping): boolean {
+/** Whether both are one key as it is written: the same id, or without one the same secret. */
+export function isSameEntry(one: Mapping, other: Mapping): boolean {
   return one.id === undefined ? one.key === other.key : one.id === other.id;
 }

@@ -1,10 +1,11 @@
 // /admin/keys: one API key at a time, by its id. New ones go into the key store; a change of a key of the configuration is a
 // change of the section api_keys and makes one version.
 
+import { entriesIn, isSameEntry } from "../access/move-keys.ts";
 import type { StoredKey } from "../access/stored-keys.ts";
 import type { Change } from "../config/change/change.ts";
 import { variableNames } from "../config/values/expand.ts";
-import { type Mapping, valueAt } from "../config/values/values.ts";
+import type { Mapping } from "../config/values/values.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { parseDuration } from "../lib/duration.ts";
@@ -182,7 +183,7 @@ export function keyRoutes(parts: KeyParts): DescribedEndpoint[] {
         if (running?.previous !== undefined && running.previous.expires_at > nowMs) {
           warnings.push("the secret before this one is not valid any more");
         }
-        if (isInFile(store.file, entry)) warnings.push(inFile(id, entry.key));
+        if (entriesIn(store.file).some((known) => isSameEntry(entry, known))) warnings.push(inFile(id, entry.key));
         const next = { ...entry, key: secret };
         if (overlapMs === 0 || running === undefined) return next;
         // As it is now: the variable that it came from may be set to the new one.
@@ -201,11 +202,6 @@ interface Rotation {
   made: boolean;
   overlapMs: number;
   version?: number | undefined;
-}
-
-function isInFile(file: Mapping | undefined, { id, key }: Mapping): boolean {
-  const written = valueAt(file, ["api_keys", "keys"]);
-  return Array.isArray(written) && written.some((entry) => (id === undefined ? entry.key === key : entry.id === id));
 }
 
 /** What an operator has to change so that the configuration file says what runs (decision 0070). */

@@ -1,9 +1,9 @@
 // The budgets in Redis: one script that merges what each gateway has spent and set aside, and decides by the server's clock. All
 // values that a gateway sends are totals of its own, so that no value counts twice, however often it is sent.
 
-import { lazily } from "../lib/lazily.ts";
-import { BadAnswer, serverErrorWord } from "../redis/fault.ts";
+import { BadAnswer } from "../redis/fault.ts";
 import type { RedisClient } from "../redis/redis.ts";
+import { redisScript } from "../redis/script.ts";
 import { AMOUNT_NAMES, type AmountName, type Amounts } from "./amounts.ts";
 
 /** What was spent in one span of a window. Times in milliseconds since 1970. */
@@ -223,20 +223,13 @@ redis.call('PEXPIRE', KEYS[1], string.format('%.0f', 10 * call.lease))
 return { ARGV[2], 1, now, since, states, refusals }
 `;
 
-const scriptDigest = lazily(() => new Bun.CryptoHasher("sha1").update(SCRIPT).digest("hex"));
+const runScript = redisScript(SCRIPT);
 
 /** `holders`: the key of the hash of all holders. */
 export async function runShared(client: RedisClient, holders: string, call: BudgetCall): Promise<SharedReply> {
   const turn = `${call.holder}:${call.number}`;
   const keys = [holders, ...call.accounts.map(({ key }) => key)];
-  const rest = [String(keys.length), ...keys, JSON.stringify(written(call)), turn];
-  let reply: unknown;
-  try {
-    reply = await client.send("EVALSHA", [scriptDigest(), ...rest]);
-  } catch (error) {
-    if (serverErrorWord(error) !== "NOSCRIPT") throw error;
-    reply = await client.send("EVAL", [SCRIPT, ...rest]);
-  }
+  const reply = await runScript(client, keys, [JSON.stringify(written(call)), turn]);
   return readReply(reply, call, turn);
 }
 

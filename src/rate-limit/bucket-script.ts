@@ -1,9 +1,9 @@
 // The token buckets in Redis: one script that takes a token of each, or of none, by the server's clock. The arithmetic is
 // that of token-bucket.ts, in the same whole numbers.
 
-import { lazily } from "../lib/lazily.ts";
-import { BadAnswer, serverErrorWord } from "../redis/fault.ts";
+import { BadAnswer } from "../redis/fault.ts";
 import type { RedisClient } from "../redis/redis.ts";
+import { redisScript } from "../redis/script.ts";
 import type { BucketPolicy } from "./token-bucket.ts";
 
 /** take: one token of each or none. look: what take would find. put: gives the token of each back. */
@@ -69,7 +69,7 @@ end
 return { turn, 1, tightest, parts[tightest] }
 `;
 
-const scriptDigest = lazily(() => new Bun.CryptoHasher("sha1").update(SCRIPT).digest("hex"));
+const runScript = redisScript(SCRIPT);
 
 /** `turn` tells an answer from those to others. */
 export async function runBuckets(
@@ -78,19 +78,13 @@ export async function runBuckets(
   buckets: readonly SharedBucket[],
   turn: string,
 ): Promise<BucketReply> {
-  const rest = [String(buckets.length), ...buckets.map(({ key }) => key), mode, turn];
+  const values = [mode, turn];
   for (const { policy } of buckets) {
     const { earnedPerUs, partsPerToken, fullParts, fillUs } = policy;
-    for (const number of [earnedPerUs, partsPerToken, fullParts, fillUs]) rest.push(String(number));
+    for (const number of [earnedPerUs, partsPerToken, fullParts, fillUs]) values.push(String(number));
   }
-  let reply: unknown;
-  try {
-    reply = await client.send("EVALSHA", [scriptDigest(), ...rest]);
-  } catch (error) {
-    if (serverErrorWord(error) !== "NOSCRIPT") throw error;
-    reply = await client.send("EVAL", [SCRIPT, ...rest]);
-  }
-  return readReply(reply, buckets, turn);
+  const keys = buckets.map(({ key }) => key);
+  return readReply(await runScript(client, keys, values), buckets, turn);
 }
 
 function readReply(reply: unknown, buckets: readonly SharedBucket[], turn: string): BucketReply {
