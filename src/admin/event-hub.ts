@@ -30,15 +30,16 @@ const INTERVAL_MS = 500;
 const HEARTBEAT_MS = 15_000;
 /** Time after which a browser reconnects. */
 const RETRY_MS = 2_000;
-/** Changes of backends and budgets that are sent together; of more of them only the number is. */
+/** Changes of backends, budgets and routes that are sent together; of more of them only the number is. */
 const MAX_CHANGES = 256;
 
 const encoder = new TextEncoder();
 const GREETING = encoder.encode(`retry: ${RETRY_MS}\n: events of Signalbox\n\n`);
 
-type ChangeEvent = "health" | "circuit" | "budget";
+const CHANGES = ["health", "circuit", "budget", "route"] as const;
+type ChangeEvent = (typeof CHANGES)[number];
 
-const NONE_LEFT: Readonly<Record<ChangeEvent, number>> = { health: 0, circuit: 0, budget: 0 };
+const NONE_LEFT: Readonly<Record<ChangeEvent, number>> = { health: 0, circuit: 0, budget: 0, route: 0 };
 
 // Long because these functions share what is gathered and who listens.
 export function createEventHub(parts: EventHubParts) {
@@ -70,7 +71,7 @@ export function createEventHub(parts: EventHubParts) {
     let text = "";
     for (const version of versions) text += toText("config", version);
     for (const { event, data } of changes) text += toText(event, data);
-    for (const event of ["health", "circuit", "budget"] as const) {
+    for (const event of CHANGES) {
       if (left[event] > 0) text += toText(event, { at: at(), omitted: left[event] });
     }
     if (!batch.isEmpty) text += toText("request", { at: at(), ...batch.take(nowMs - flushedMs) });
@@ -111,6 +112,9 @@ export function createEventHub(parts: EventHubParts) {
     },
     budgetCrossed({ subject, ...change }) {
       changed("budget", { ...change, subject: subject === "" ? null : subject });
+    },
+    routeRolledBack(change) {
+      changed("route", change);
     },
     accessChanged: checkAccess,
     closing() {

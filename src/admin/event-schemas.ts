@@ -55,6 +55,10 @@ export const AdminEvent = component(
       "budget: a budget is spent to this share of its limit; told once in each window.",
     ),
     described(
+      shape({ at: time, route: text, arm: text, metric: text, value: number, compared: number, main: text }),
+      "route: a target of a route is worse than its main one, and has the weight 0 from now on.",
+    ),
+    described(
       shape({
         at: time,
         version: count,
@@ -65,6 +69,9 @@ export const AdminEvent = component(
       "config: another configuration is in force.",
     ),
     described(shape({ at: time }), "heartbeat: every 15 seconds, so that a reader notices a connection that is dead."),
-    described(omitted, "health, circuit, budget: too many at once; ask GET /admin/backends or GET /admin/budgets."),
+    described(
+      omitted,
+      "health, circuit, budget, route: too many at once; ask GET /admin/backends, /admin/budgets or /admin/routes.",
+    ),
   ),
 );

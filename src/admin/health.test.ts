@@ -129,7 +129,7 @@ describe("GET /admin/health", () => {
 
   test("degraded while most requests fail, and well again afterwards", async () => {
     const request = { operation: "chat", model: "m", backend: "a", durationMs: 10, stream: false, attempts: 1 };
-    const fail = (): void =>
+    const fail = (): number =>
       observer.finished(finishedRecord({ ...request, status: 502, outcome: "failed", failure: "connect" }));
     for (let each = 0; each < 9; each++) fail();
     expect(await health()).toMatchObject({ body: { status: "healthy", metrics: { error_rate: 1 } } });

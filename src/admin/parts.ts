@@ -15,6 +15,7 @@ import type { KvIndexStats } from "../kv-index/kv-index.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { HistoryStore } from "../metrics/history/store.ts";
 import type { MetricsRegistry } from "../metrics/registry.ts";
+import type { ArmBook } from "../model-routes/arm-book.ts";
 import type { Notifications } from "../notifications/notifications-part.ts";
 import type { PromptFiles, PromptFolder } from "../prompts/prompt-files.ts";
 import type { RequestLog } from "../request-log/log.ts";
@@ -58,6 +59,8 @@ export interface AdminParts {
   collector: StatsCollector;
   errors: ErrorRecorder;
   stories: Stories;
+  /** Numbers of the targets of routes. */
+  arms: Pick<ArmBook, "numbers">;
   /** Undefined: requests are kept in memory only. */
   requestLog: RequestLog | undefined;
   /** Undefined: no history is kept. */

@@ -48,6 +48,8 @@ export const ADMIN_PATHS = [
   "/admin/metrics/series",
   "/admin/oidc/callback",
   "/admin/oidc/sign-in",
+  "/admin/routes",
+  "/admin/routes/{name...}",
   "/admin/organizations",
   "/admin/organizations/{id...}",
   "/admin/notifications",

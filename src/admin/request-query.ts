@@ -34,6 +34,8 @@ const STATUS = new RegExp(STATUS_PATTERN);
 /** A filter with a text: the columns of which one must equal it. */
 const EQUAL = {
   model: { columns: ["model", "answeredBy"], description: "Asked for, or answering." },
+  route: { columns: ["route"], description: "The route that was asked for." },
+  arm: { columns: ["arm"], description: "The target of a route that answered." },
   backend: { columns: ["backend", "backends"], description: "Of any attempt." },
   key: { columns: ["keyId"], description: "Id of the caller's key." },
   user: { columns: ["userId"], description: "Id of the user." },

@@ -55,6 +55,8 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: RequestRe
     operation: story.operation,
     model: story.model,
     answered_by: story.answeredBy ?? null,
+    route: story.route ?? null,
+    arm: story.arm ?? null,
     stream: story.stream,
     key_id: story.keyId ?? null,
     user_id: story.user ?? null,
@@ -139,6 +141,16 @@ function stepView(step: StoryStep): WithoutText<RequestStep> {
     case "fallback":
     case "takeover":
       return { kind: step.kind, at_ms, from: step.from, to: step.to, reason: step.reason };
+    case "route":
+      return {
+        kind: step.kind,
+        at_ms,
+        route: step.route,
+        arm: step.arm,
+        how: step.how,
+        condition: step.condition ?? null,
+        lot: step.lot ?? null,
+      };
     case "shared":
       return { kind: step.kind, at_ms, leader: step.leader };
     case "file":

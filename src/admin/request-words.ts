@@ -1,7 +1,7 @@
 // What became of a request, in plain sentences: who was asked, what went wrong there, and who answered in the end.
 
 import { microseconds } from "../request-log/columns.ts";
-import type { AttemptStep, Candidate, RequestRecord, StoryStep } from "../stats/request-record.ts";
+import type { AttemptStep, Candidate, RequestRecord, RouteStep, StoryStep } from "../stats/request-record.ts";
 
 /** Longer than this between the arrival of a request and its first attempt is worth a sentence. */
 const NOTABLE_MS = 1_000;
@@ -109,6 +109,8 @@ function clauseOf(step: Exclude<StoryStep, AttemptStep> | StoryStep, told: strin
       return [`the request waited ${time(step.durationMs)} ${WAITS[step.reason] ?? `(${step.reason})`}`];
     case "fallback":
       return [`${step.from} could not answer (${step.reason}), so ${step.to} was asked instead`];
+    case "route":
+      return [`the route ${step.route} chose ${step.arm}: ${routeReason(step)}`];
     case "takeover":
       return [`${step.to} went on in the stream that had broken off at ${step.from} (${step.reason})`];
     case "shared":
@@ -117,6 +119,22 @@ function clauseOf(step: Exclude<StoryStep, AttemptStep> | StoryStep, told: strin
       return [`${step.field} names a file that is not kept here: only backends that may hold it could be asked`];
     case "refused":
       return [`no backend was asked: ${told === undefined ? refusalWords(step.reason) : withoutPoint(told)}`];
+  }
+}
+
+function routeReason({ how, lot, condition }: RouteStep): string {
+  const where = condition === undefined ? "" : `, as the condition "${condition}" held`;
+  switch (how) {
+    case "only":
+      return `its only target${where}`;
+    case "turn":
+      return `it was its turn${where}`;
+    case "lot":
+      return `the session drew its lot (${numberText(lot ?? 0)})${where}`;
+    case "holder":
+      return `it has what the request refers to${where}`;
+    case "mirror":
+      return "this is a copy for its mirror, whose answer no client gets";
   }
 }
 

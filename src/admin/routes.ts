@@ -19,6 +19,7 @@ import { healthRoutes } from "./health.ts";
 import { keyRoutes } from "./keys.ts";
 import { kvIndexRoutes } from "./kv-index.ts";
 import { metricsHistoryRoutes } from "./metrics-history.ts";
+import { modelRouteRoutes } from "./model-routes.ts";
 import { notificationRoutes } from "./notifications.ts";
 import { oidcRoutes } from "./oidc.ts";
 import { organizationRoutes } from "./organizations.ts";
@@ -45,6 +46,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...backendRoutes(parts),
     ...keyRoutes(parts),
     ...budgetRoutes(parts),
+    ...modelRouteRoutes(parts),
     ...organizationRoutes(parts),
     ...notificationRoutes(parts),
     ...auditRoutes(parts),

@@ -11,7 +11,7 @@ import type { Logger } from "../logging/logger.ts";
 import { checkGivenData } from "../media/given-data.ts";
 import { checkLink, type OpenHosts } from "../media/links.ts";
 import { isPlainText, refused, sniffMediaType } from "../media/media-types.ts";
-import type { FallbackChains } from "../pipeline/fallback.ts";
+import type { RequestContext } from "../pipeline/context.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
 import { type Attachment, type FileContent, partAt, withPart } from "../protocols/attachments.ts";
 import { clientProtocol } from "../protocols/registry.ts";
@@ -26,7 +26,8 @@ export interface AttachmentParts {
   isServed(model: string): boolean;
   /** True if a backend of the model, available or not, may hold files that are named by their ids alone. */
   keepsFiles(model: string, operation: Operation): boolean;
-  chainOf: FallbackChains["chainOf"];
+  /** Every model that may answer: of a route all its targets, and the models of fallback chains. */
+  modelsBehind(context: RequestContext, name: string): readonly string[];
   log: Pick<Logger, "warn">;
 }
 
@@ -123,7 +124,7 @@ function checkHolder(
   param: string,
   parts: AttachmentParts,
 ): void {
-  const models = [model, ...parts.chainOf(context, model)].filter(parts.isServed);
+  const models = parts.modelsBehind(context, model).filter(parts.isServed);
   // If no backend serves the model yet, the selection of a candidate decides later.
   if (models.length > 0 && !models.some((name) => parts.keepsFiles(name, operation))) throw unknownFile(param);
   const message = "a file that is not kept here is left to a backend that may hold it";

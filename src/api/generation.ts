@@ -6,10 +6,11 @@ import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { FormBody } from "../lib/form-body.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
-import { writeFallbackHeaders } from "../pipeline/fallback.ts";
+import { writeFallbackHeaders, writeRouteHeaders } from "../pipeline/fallback.ts";
 import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
+import type { ModelNames } from "../pipeline/routes.ts";
 import type { ClientWords } from "../protocols/protocol.ts";
 import { clientWords } from "../protocols/registry.ts";
 import { endUserOf, type RequestSummary } from "../protocols/request-summary.ts";
@@ -25,6 +26,7 @@ import { EVENT_STREAM, isBackendsFault } from "../upstream/send.ts";
 
 export interface GenerationParts {
   generate: Generate;
+  names: Pick<ModelNames, "resolve">;
   bodies: BodyReader;
   now(): number;
   wallTime(): number;
@@ -55,7 +57,7 @@ export function errorsOf({ ownErrors, errorBody }: ClientWords): ErrorWords {
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
-  const { generate, bodies, now, wallTime, begun } = parts;
+  const { generate, names, bodies, now, wallTime, begun } = parts;
   const client = clientWords(conventionsOf(operation));
   return {
     access: "write",
@@ -83,10 +85,14 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       }
       requireModel(context.caller, asked.model);
       begun(context);
+      const resolved = names.resolve(context, asked);
+      asked = resolved instanceof Promise ? await resolved : resolved;
+      record.model = cut(asked.model);
       if (asked.foreignFile !== undefined) record.add({ kind: "file", field: asked.foreignFile });
       const own = answerHere?.(call, asked);
       if (own !== undefined) return own;
       const frame = asked.stream ? clientStream(client, context.id, asked.answers) : NO_STREAM;
+      writeRouteHeaders(asked, record, call.headers);
       const generated = await generate(context, asked, frame);
       const nowMs = now();
       const elapsedMs = nowMs - record.startedAtMs;
@@ -153,6 +159,7 @@ function answer(call: Call, asked: ModelRequest, client: ClientWords, generated:
   }
   const { entry } = generated.result;
   headers["X-Signalbox-Backend"] = entry.backend.name;
+  writeRouteHeaders(asked, call.context.record, headers);
   writeFallbackHeaders(asked.model, generated.result, headers);
   if (generated.kind === "failed") {
     const isNative = servedBy(entry.backend.paths, asked.operation) === asked.operation;

@@ -5,23 +5,42 @@ import type { Caller } from "../access/caller.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ServingFleet } from "../fleet/fleet.ts";
-import type { FoundModel } from "../models/list.ts";
+import type { FoundModel, ModelListEntry } from "../models/list.ts";
 import type { createListEnricher, ModelMetadataSource } from "../models/metadata.ts";
 import { type ModelFields, toModelFields } from "../models/metadata-lookup.ts";
+import { SERVICE_NAME } from "../names.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
+import type { ModelNames } from "../pipeline/routes.ts";
 import { unknownModelError } from "../routing/no-backend.ts";
 
 export interface ModelParts {
   fleet: Pick<ServingFleet, "board" | "models">;
   metadata: ModelMetadataSource;
   toShownList: ReturnType<typeof createListEnricher>;
+  names: Pick<ModelNames, "modelsBehind" | "isRoute" | "routes">;
 }
 
 /** Those that the caller's key may use. */
-export async function allowedModels({ fleet, toShownList }: ModelParts, caller: Caller | undefined) {
-  const all = toShownList(await fleet.models.list());
+export async function allowedModels({ fleet, toShownList, names }: ModelParts, caller: Caller | undefined) {
+  const all = withRoutes(toShownList(await fleet.models.list()), names);
   const { allowsModel } = caller ?? {};
   return allowsModel === undefined ? all : all.filter(({ id }) => allowsModel(id));
+}
+
+/** A route is listed while one of its models is: with the facts of the first one. */
+function withRoutes<Entry extends Pick<ModelListEntry, "id" | "owned_by" | "root">>(
+  list: readonly Entry[],
+  { routes, modelsBehind }: ModelParts["names"],
+): readonly Entry[] {
+  if (routes.length === 0) return list;
+  const byId = new Map(list.map((entry) => [entry.id, entry]));
+  const listed = routes.flatMap((id) => {
+    const first = modelsBehind(id)
+      .map((model) => byId.get(model))
+      .find((entry) => entry !== undefined);
+    return first === undefined ? [] : [{ ...first, id, root: id, owned_by: SERVICE_NAME }];
+  });
+  return [...listed, ...list.filter(({ id }) => !routes.includes(id))];
 }
 
 /** Statuses of errors of the endpoints that list models. */
@@ -74,16 +93,20 @@ export function modelRoutes(models: ModelParts): DescribedEndpoint[] {
 }
 
 /** Optional fields of a single model, from metadata; what its backends say of it themselves comes first. */
-export function modelFields({ metadata }: ModelParts, { id, backends }: FoundModel): ModelFields {
-  return toModelFields(metadata.ofAny(id, backends) ?? {});
+export function modelFields({ metadata, names }: ModelParts, { id, backends }: FoundModel): ModelFields {
+  const [first = id] = names.modelsBehind(id);
+  return toModelFields(metadata.ofAny(first, backends) ?? {});
 }
 
 /** Throws 403 for a model that the caller's key may not use, and 404 for one that there is not. */
 export async function findAllowed(models: ModelParts, model: string, caller: Caller | undefined): Promise<FoundModel> {
   requireModel(caller, model);
-  const found = await models.fleet.models.find(model);
-  if (found === undefined) throw await unknownModel(models, model, caller);
-  return found;
+  for (const behind of models.names.modelsBehind(model)) {
+    const found = await models.fleet.models.find(behind);
+    if (found === undefined) continue;
+    return models.names.isRoute(model) ? { ...found, id: model, owned_by: SERVICE_NAME } : found;
+  }
+  throw await unknownModel(models, model, caller);
 }
 
 /** Names the nearest model that the caller's key may use. */

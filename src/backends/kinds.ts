@@ -47,6 +47,18 @@ export function formatOf(operation: Operation): ProtocolName | undefined {
   return FORMATS.has(operation) ? FORMATS.get(operation) : operation;
 }
 
+const BROUGHT: ReadonlyMap<Operation, "image" | "audio"> = new Map([
+  ["image-edits", "image"],
+  ["image-variations", "image"],
+  ["transcriptions", "audio"],
+  ["translations", "audio"],
+]);
+
+/** What every request of the operation brings besides text. */
+export function broughtBy(operation: Operation): "image" | "audio" | undefined {
+  return BROUGHT.get(operation);
+}
+
 /** True if the answer consists of pictures, which take time to draw. */
 export function drawsPictures(operation: Operation): boolean {
   return FORMATS.get(operation) === "images";

@@ -52,6 +52,8 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "telemetry.otlp.headers",
   "budgets.rules.[].reset_subjects",
   "notifications.[].headers",
+  "routes.[].when.[].header",
+  "routes.[].when.[].metadata",
 ]);
 
 /** Paths in the notation of allPaths. */
@@ -71,7 +73,7 @@ function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
     .replaceAll(
-      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|tokens|users|notifications):) (?:\[\]|\{\})$/gm,
+      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|tokens|users|notifications|routes):) (?:\[\]|\{\})$/gm,
       "$1",
     );
 }

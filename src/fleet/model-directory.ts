@@ -6,14 +6,9 @@ import type { Clock } from "../lib/clock.ts";
 import type { ModelCatalog } from "../models/catalog.ts";
 import { aggregateModels, type FoundModel, findRecord, type ModelListEntry, ownerOf } from "../models/list.ts";
 import type { FirstLooks } from "./first-looks.ts";
+import type { ServedModels } from "./unserved-models.ts";
 
 export type ModelDirectory = ReturnType<typeof createModelDirectory>;
-
-/** The models that enabled backends serve, healthy or not. */
-export interface ServedModels {
-  ids: readonly string[];
-  serves(model: string): boolean;
-}
 
 /** Sweeps for models that no backend seems to serve begin at least this far apart. */
 const SWEEP_SPACING_MS = 2_000;

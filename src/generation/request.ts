@@ -9,6 +9,9 @@ export const EFFORTS = ["none", "minimal", "auto", "low", "medium", "high", "xhi
 
 export type Effort = (typeof EFFORTS)[number];
 
+/** What the target of a route may set in place of the client. */
+export type RequestSetting = "temperature" | "top_p" | "max_output_tokens" | "reasoning_effort" | "seed";
+
 export interface ReasoningWish {
   effort?: Effort;
   /** Most tokens to think with (Messages: thinking.budget_tokens; Gemini: thinkingBudget). */

@@ -120,6 +120,11 @@ export function sniffBase64(base64: string): string | undefined {
   return sniffMediaType(Buffer.from(base64.slice(0, (HEAD_BYTES / 3) * 4), "base64"));
 }
 
+/** Whether the first bytes of what is in base64 prove that it is a picture. */
+export function isPictureBase64(base64: string): boolean {
+  return sniffBase64(base64)?.startsWith("image/") === true;
+}
+
 interface MediaFacts {
   /** As declared, in the spelling of normalizeMediaType; "" when nothing was declared. */
   declared: string;

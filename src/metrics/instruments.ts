@@ -55,6 +55,20 @@ export const INSTRUMENTS = {
     "signalbox_cost_total{model,backend}",
     "Cost of the tokens by the prices of the model metadata, in their currency.",
   ),
+  routeRequests: counter(
+    "signalbox_route_requests_total{route,arm,outcome}",
+    "Requests of each target of a route by outcome; one that another target had to answer counts as failed.",
+  ),
+  routeFirstToken: histogram(
+    "signalbox_route_first_token_seconds{route,arm}",
+    "Time until the first byte of an answer went to the client, of requests that their first target answered.",
+    FIRST_TOKEN_BUCKETS,
+  ),
+  routeOutputTokens: counter(
+    "signalbox_route_output_tokens_total{route,arm}",
+    "Output tokens of each target of a route.",
+  ),
+  routeCost: counter("signalbox_route_cost_total{route,arm}", "Cost of the tokens of each target of a route."),
   keyRequests: counter(
     "signalbox_key_requests_total{key,organization,outcome}",
     "Requests of each key by outcome: succeeded, refused, failed, stream_broken or client_left; with metrics.by_key.",

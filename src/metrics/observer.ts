@@ -15,8 +15,8 @@ export interface Observer {
     durationMs: number,
     firstTokenMs: number | undefined,
   ): void;
-  /** To be called exactly once per request, when its answer is over, whatever became of it. */
-  finished(request: RequestRecord): void;
+  /** To be called exactly once per request, when its answer is over, whatever became of it. Returns its cost. */
+  finished(request: RequestRecord): number;
   /** In its place for a request that was refused before it was known which model it asks for. */
   turnedAway(caller: KeyOfRequest): void;
 }
@@ -83,6 +83,7 @@ export function createObserver(collector: StatsCollector, metrics: RequestMetric
       const answering = isStandIn ? handleOf(answeredBy, backend, wasServed) : handle;
       const cost = collector.finished(handle.stats, answering.stats, request);
       if (handle.series !== undefined) metrics?.finished(handle.series, request, cost);
+      return cost;
     },
     turnedAway(caller) {
       collector.turnedAway();

@@ -6,7 +6,7 @@ import { getOrMake } from "../lib/get-or-make.ts";
 import { lazily } from "../lib/lazily.ts";
 import { countedUsage } from "../stats/counted.ts";
 import type { Outcome } from "../stats/outcome.ts";
-import type { RequestRecord } from "../stats/request-record.ts";
+import type { RequestRecord, RouteArm } from "../stats/request-record.ts";
 import { INSTRUMENTS } from "./instruments.ts";
 import { type Histogram, MAX_SERIES, type MetricsRegistry } from "./registry.ts";
 
@@ -79,6 +79,16 @@ function keySeries(registry: MetricsRegistry, key: string, organization: string)
   };
 }
 
+/** The series of one target of a route; both names are configured. */
+function armSeries(registry: MetricsRegistry, route: string, arm: string) {
+  return {
+    requests: held((outcome: Outcome) => registry.counter(INSTRUMENTS.routeRequests, route, arm, outcome)),
+    firstToken: lazily(() => registry.histogram(INSTRUMENTS.routeFirstToken, route, arm)),
+    outputTokens: lazily(() => registry.counter(INSTRUMENTS.routeOutputTokens, route, arm)),
+    cost: lazily(() => registry.counter(INSTRUMENTS.routeCost, route, arm)),
+  };
+}
+
 type TokenType = "input" | "output" | "cache_read" | "cache_write" | "reasoning";
 type OperationSeries = ReturnType<typeof operationSeries>;
 export type ModelSeries = ReturnType<typeof modelSeries>;
@@ -96,6 +106,33 @@ export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => b
     const series = keySeries(registry, keyId, organization);
     if (known !== undefined || keys.size < MAX_SERIES) keys.set(keyId, series);
     return series;
+  }
+
+  /** Holds targets that are or were configured. */
+  const arms = new Map<string, ReturnType<typeof armSeries>>();
+
+  function ofArm({ route, arm }: RouteArm) {
+    const key = `${route}\n${arm}`;
+    const known = arms.get(key);
+    if (known !== undefined) return known;
+    const series = armSeries(registry, route, arm);
+    if (arms.size < MAX_SERIES) arms.set(key, series);
+    return series;
+  }
+
+  /** The targets that failed, and the one that was asked last. */
+  function routed(
+    { arms: asked = [], failedArms = [], outcome = "failed", firstByteMs, usage }: RequestRecord,
+    cost: number,
+  ) {
+    for (const arm of failedArms) ofArm(arm).requests("failed").value++;
+    for (const arm of asked) {
+      const series = ofArm(arm);
+      series.requests(outcome).value++;
+      if (firstByteMs !== undefined && failedArms.length === 0) series.firstToken().observe(firstByteMs / 1000);
+      if (usage !== undefined) series.outputTokens().value += usage.output.total;
+      if (cost > 0) series.cost().value += cost;
+    }
   }
 
   const cacheDecisions = {
@@ -144,6 +181,7 @@ export function createRequestMetrics(registry: MetricsRegistry, isByKey: () => b
         registry.counter(INSTRUMENTS.retries, model, backend).value++;
       }
       if (cache !== undefined) cacheDecisions[cache].value++;
+      if (request.route !== undefined) routed(request, cost);
       if (request.isShared) registry.counter(INSTRUMENTS.sharedCalls, series.model).value++;
       if (request.fallbackReason !== undefined) {
         registry.counter(INSTRUMENTS.fallbacks, series.model, request.fallbackReason.slice(0, 64)).value++;

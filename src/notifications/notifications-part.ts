@@ -6,7 +6,7 @@ import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { NotificationEvent } from "../config/sections/notifications.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { BudgetChange, Happenings, HealthChange } from "../stats/happenings.ts";
+import type { BudgetChange, Happenings, HealthChange, RouteRollback } from "../stats/happenings.ts";
 import { createDeliver } from "./deliver.ts";
 import { createExpiringKeys } from "./expiring-keys.ts";
 import type { Happened, Notice } from "./notice.ts";
@@ -26,6 +26,8 @@ interface NotificationsParts {
   /** Paths that cannot be written, each with the reason. */
   storageProblems(): readonly string[];
 }
+
+const rounded = (value: number) => Number(value.toPrecision(3));
 
 export type Notifications = ReturnType<typeof createNotificationsPart>;
 
@@ -109,6 +111,12 @@ export function createNotificationsPart(snapshot: ConfigSnapshot, parts: Notific
       } else if (to === "closed") {
         happened("circuit_closed", backend, { backend, from, to }, `The circuit of the backend ${backend} is closed.`);
       }
+    },
+    routeRolledBack(change: RouteRollback) {
+      const { route, arm, metric, value, compared, main } = change;
+      const numbers = `${metric} ${rounded(value)}, ${rounded(compared)} of ${main}`;
+      const text = `The target ${arm} of the route ${route} gets no more requests: ${numbers}.`;
+      happened("route_rollback", `${route} ${arm}`, change, text);
     },
     budgetCrossed(change: BudgetChange) {
       const { budget, subject, share, amount, spent, limit } = change;

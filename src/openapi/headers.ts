@@ -22,6 +22,8 @@ export const HEADERS = {
   "X-RateLimit-Reset": { description: "When the limit is as if unused.", schema: integer },
   "Server-Timing": { description: "Milliseconds: gateway, backend, and first-token of a stream.", schema: text },
   "X-Signalbox-Backend": { description: "The backend of the last attempt.", schema: text },
+  "X-Signalbox-Route": { description: "The route that was asked for.", schema: text },
+  "X-Signalbox-Arm": { description: "The target of the route that answers.", schema: text },
   "X-Signalbox-Estimate": { description: "1: the number is an estimate.", schema: text },
   "X-Cache": { description: "Only while the response cache is on.", schema: oneOfTexts("HIT", "MISS", "BYPASS") },
   "X-Fallback-Used": { description: "true: another model has answered.", schema: text },
@@ -44,6 +46,8 @@ export const LIMIT_HEADERS: readonly (keyof typeof HEADERS)[] = [
 export const GENERATION_HEADERS: readonly (keyof typeof HEADERS)[] = [
   "Server-Timing",
   "X-Signalbox-Backend",
+  "X-Signalbox-Route",
+  "X-Signalbox-Arm",
   "X-Cache",
   "X-Fallback-Used",
   "X-Original-Model",

@@ -26,10 +26,12 @@ import type { FetchExternal } from "../media/fetch-external.ts";
 import { inlineMedia, needsInlining } from "../media/inline-media.ts";
 import { injectIntoRequest } from "../prompts/inject.ts";
 import type { PromptSource } from "../prompts/resolve.ts";
+import { namedAs } from "../protocols/answer-name.ts";
 import { inClientsWords } from "../protocols/client-field.ts";
 import { checkDepth } from "../protocols/fields.ts";
 import type {
   AnswerContext,
+  AnswerEdits,
   BackendProtocol,
   BackendTarget,
   ClientProtocol,
@@ -269,7 +271,8 @@ export function createBridge(parts: BridgeParts): Bridge {
       const operation = askedBy(backend, request);
       const format = formatOf(request.operation);
       if (format === undefined) {
-        return prepareVectors(request, backend, operation) ?? { operation, body: request.body.bytes() };
+        const edits = answerEdits(request, undefined);
+        return prepareVectors(request, backend, operation) ?? { operation, body: request.body.bytes(), edits };
       }
       const media = prepareMedia(context, request, backend, operation);
       if (media !== undefined) return media;
@@ -286,7 +289,7 @@ export function createBridge(parts: BridgeParts): Bridge {
           operation,
           body: nativeBody(context, request, backend, passing, counting),
           hidesUsage: counting !== undefined,
-          edits: passing.editAnswer?.(value, kind),
+          edits: answerEdits(request, passing.editAnswer?.(value, kind)),
         };
         return asking.kind === "rest" ? restOf(context, request, backend, asking.client, prepared) : prepared;
       }
@@ -294,6 +297,11 @@ export function createBridge(parts: BridgeParts): Bridge {
       return translate(context, request, backend, operation, client, metadata);
     },
   };
+}
+
+/** What is changed in an answer that passes: what its format wants, and the model's name where a route was asked for. */
+function answerEdits({ namedAs: name }: ModelRequest, ofFormat: AnswerEdits | undefined): AnswerEdits | undefined {
+  return name === undefined ? ofFormat : namedAs(name, ofFormat);
 }
 
 const encoder = new TextEncoder();

@@ -1,6 +1,6 @@
 // Which backends may be asked for a model now, what is worth waiting for when none may, and the refusal otherwise.
 
-import type { BackendEntry } from "../backends/board.ts";
+import type { BackendBoard, BackendEntry } from "../backends/board.ts";
 import { mayHoldFiles } from "../backends/kinds.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { clientLeft, GatewayError, unknownFile } from "../errors/gateway-error.ts";
@@ -15,7 +15,9 @@ import type { BackendWatch, RequestContext } from "./context.ts";
 import { goesOnExactly } from "./exact-continuation.ts";
 import type { AskedMedia, MediaFit } from "./media-fit.ts";
 import type { ModelRequest } from "./model-request.ts";
+import { createNarrowing } from "./narrowed-board.ts";
 import type { PromptPrefixes } from "./prefixes.ts";
+import { sessionKey } from "./session-key.ts";
 
 export interface CandidatesParts {
   watch: BackendWatch;
@@ -34,7 +36,8 @@ export interface CandidatesParts {
 }
 
 /** What a backend is asked for, as far as it decides who may be. */
-export type CandidateQuery = Pick<ModelRequest, "model" | "operation" | "goesOn" | "foreignFile"> & AskedMedia;
+export type CandidateQuery = Pick<ModelRequest, "model" | "operation" | "goesOn" | "foreignFile" | "onlyAt"> &
+  AskedMedia;
 
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 const MAX_TRIAL_WAIT_MS = 5_000;
@@ -50,7 +53,13 @@ export function createCandidates(parts: CandidatesParts) {
   const { watch, strategy, circuits, media, limits, prefixes, now, random, delay = abortableDelay } = parts;
   const router = createRouter({ strategy, circuits, limits });
   const panicRouter = createRouter({ strategy, limits, circuits: { allows: circuits.allowsInPanic } });
+  const narrowed = createNarrowing();
   let trialWaiters = 0;
+
+  /** With the backends alone that the request may be sent to. */
+  function boardFor({ onlyAt }: Pick<ModelRequest, "onlyAt">): BackendBoard {
+    return onlyAt === undefined ? watch.board : narrowed(watch.board, onlyAt);
+  }
 
   /** The board is read again for every attempt: a backend that has gone down since is not asked again. */
   function candidatesFor(asked: CandidateQuery): readonly BackendEntry[] {
@@ -62,7 +71,7 @@ export function createCandidates(parts: CandidatesParts) {
   }
 
   function fitting(asked: CandidateQuery): readonly BackendEntry[] {
-    const serving = watch.board.candidates(asked.model);
+    const serving = boardFor(asked).candidates(asked.model);
     // Of most models nothing is known that stands against anything, and nothing is to be looked for in the request.
     return media === undefined || !media.isAnyKnown(serving, asked.model)
       ? serving
@@ -189,12 +198,12 @@ export function createCandidates(parts: CandidatesParts) {
     /** A model without a candidate: waits for the first checks, and asks for a model that seems unknown. */
     async chooseCold(context: RequestContext, request: ModelRequest): Promise<Admitted | undefined> {
       const { signal } = context.client;
-      if (watch.board.candidates(request.model).length > 0) return undefined;
+      if (boardFor(request).candidates(request.model).length > 0) return undefined;
       let fromMs = now();
       await orLeft(watch.firstChecks, signal);
       tellWait(context, "first_checks", fromMs);
       const admitted = await choose(context, request, request.avoid);
-      if (admitted !== undefined || !watch.board.entries.some((entry) => entry.available)) return admitted;
+      if (admitted !== undefined || !boardFor(request).entries.some((entry) => entry.available)) return admitted;
       fromMs = now();
       await orLeft(watch.refreshModels(), signal);
       tellWait(context, "model_refresh", fromMs);
@@ -238,12 +247,12 @@ export function createCandidates(parts: CandidatesParts) {
     },
 
     refusal({ caller }: RequestContext, request: ModelRequest): Error {
-      const lacking = media?.refusal(watch.board.serving(request.model), request);
+      const board = boardFor(request);
+      const lacking = media?.refusal(board.serving(request.model), request);
       if (lacking !== undefined) return lacking;
       const willing = withOperation(request).filter(({ backend }) => circuits.allows(backend.name));
       const full = limits.backendRefusal(willing.map(({ backend }) => backend.name));
       if (willing.length > 0 && full !== undefined) return new RateLimitError(full);
-      const { board } = watch;
       if (request.foreignFile !== undefined) {
         const isAway = candidatesFor(request).length === 0 && board.candidates(request.model).length > 0;
         if (isAway) throw noHolderError(board.serving(request.model), request, request.foreignFile);
@@ -270,16 +279,4 @@ function noHolderError(
 async function orLeft(work: Promise<unknown>, signal: AbortSignal): Promise<void> {
   await orAborted(work, signal);
   if (signal.aborted) throw clientLeft();
-}
-
-/** What keeps a conversation on one backend: the configured header, the client's own fields, else who the client is. */
-function sessionKey(context: RequestContext, request: ModelRequest): string {
-  const { header } = context.settings.routing.session_affinity;
-  return (
-    context.clientHeaders.get(header) ??
-    request.affinity(request.body.value) ??
-    context.caller?.keyId ??
-    context.peerAddress() ??
-    context.id
-  );
 }

@@ -4,9 +4,8 @@ import { BACKEND_KINDS } from "../backends/kinds.ts";
 import { requestNames } from "../backends/registry.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Problem } from "../config/values/problems.ts";
-import { formatPath, isMapping, type Mapping } from "../config/values/values.ts";
-import type { ServedModels } from "../fleet/model-directory.ts";
-import { nearest } from "../lib/nearest.ts";
+import { isMapping, type Mapping } from "../config/values/values.ts";
+import { type ServedModels, unservedModels } from "../fleet/unserved-models.ts";
 import { resolveBackendKind, UNKNOWN_KIND } from "../names.ts";
 
 /** Each answer is a problem at that path of the configuration. */
@@ -64,21 +63,15 @@ function textsIn(value: unknown): string[] {
   return Array.isArray(value) ? value.filter((entry) => typeof entry === "string") : [];
 }
 
-function unservedIn(
-  fallbackChains: Readonly<Record<string, readonly string[]>>,
-  { ids, serves }: ServedModels,
-): string[] {
+function unservedIn(fallbackChains: Readonly<Record<string, readonly string[]>>, served: ServedModels): string[] {
   const named = Object.entries(fallbackChains).flatMap(([model, chain]) => [
     { path: [model], model },
     ...chain.map((target, index) => ({ path: [model, index], model: target })),
   ]);
-  return named
-    .filter(({ model }) => !serves(model))
-    .map(({ path, model }) => {
-      const near = nearest(model, ids);
-      const hint = near === undefined ? "" : `; did you mean "${near}"?`;
-      return `${formatPath(["fallback", "fallback_chains", ...path])}: no backend serves a model "${model}" now${hint}`;
-    });
+  return unservedModels(
+    named.map(({ path, model }) => ({ path: ["fallback", "fallback_chains", ...path], model })),
+    served,
+  );
 }
 
 /** A way along the chains from one model to another. */

@@ -179,6 +179,7 @@ describe("the walk", () => {
         { model: "m", reason: "error_code_500" },
         { model: "n", reason: "circuit_breaker_open" },
       ],
+      target: { model: "o", arms: [] },
     } as FallbackResult);
     expect(b.models()).toEqual(["m", "n", "o"]);
     expect(b.context.record.answeredBy).toBe("o");

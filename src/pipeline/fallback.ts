@@ -1,14 +1,17 @@
-// Walks the chain of models: when the backends of one model cannot answer, the next model does.
+// Walks the targets of a route and the chain of a model: when the backends of one model cannot answer, the next model does.
 
 import { BudgetError } from "../budgets/refusal.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import type { RouteTarget } from "../model-routes/routes.ts";
 import { spellingsOfModel } from "../names.ts";
+import type { RequestRecord, RouteArm } from "../stats/request-record.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { ForwardResult } from "./attempt.ts";
 import type { RequestContext } from "./context.ts";
 import type { Forwarder } from "./forward.ts";
 import type { ModelRequest } from "./model-request.ts";
+import { forTarget } from "./routes.ts";
 
 interface FailureReason {
   model: string;
@@ -21,17 +24,21 @@ export type FallbackResult = ForwardResult & {
   model: string;
   /** What went before; empty when the model that was asked for has answered. */
   reasons: readonly FailureReason[];
+  /** One of targetsOf(). */
+  target?: RouteTarget;
 };
 
 export type FallbackChains = ReturnType<typeof createFallbackChains>;
 
 const NO_MODELS: readonly string[] = [];
+const NO_TARGETS: readonly RouteTarget[] = [];
 /** A model's name is the client's text. */
 const MAX_NAME_LENGTH = 256;
 const MAX_RETRY_AFTER_SECONDS = 86_400;
 /** The reason of a model that stands in because a budget is spent. */
 const OVER_BUDGET = "budget";
 const NO_REASONS: readonly FailureReason[] = [];
+const NO_ARMS: readonly RouteArm[] = [];
 
 export function createFallbackChains(forwarder: Forwarder) {
   /** The models that may stand in for a model, in order; empty without a chain. */
@@ -48,8 +55,8 @@ export function createFallbackChains(forwarder: Forwarder) {
    * chain exists and none of its models could answer, and a BudgetError where what the request may cost is spent.
    */
   async function walk(context: RequestContext, request: ModelRequest): Promise<FallbackResult> {
-    const chain = chainOf(context, request.model);
-    if (chain.length === 0) {
+    const targets = targetsOf(context, request);
+    if (targets.length === 1) {
       let result: FallbackResult;
       try {
         result = (await forwarder.forward(context, request)) as FallbackResult;
@@ -64,23 +71,16 @@ export function createFallbackChains(forwarder: Forwarder) {
     const { fallback_policy } = context.settings.fallback;
     const reasons: FailureReason[] = [];
     let retryAfterMs = Number.POSITIVE_INFINITY;
-    const models = [request.model, ...chain];
-    for (const [index, model] of models.entries()) {
-      const isOriginal = model === request.model;
-      const hasNext = index < models.length - 1 && fallback_policy.trigger_conditions.circuit_breaker_open;
-      if (!isOriginal) context.record.standIn(model);
-      const attempt = isOriginal
-        ? request
-        : {
-            ...request,
-            model,
-            body: request.body.with({ model }),
-            patience: request.patience * fallback_policy.fallback_timeout_multiplier,
-          };
+    let overBudget: BudgetError | undefined;
+    for (const [index, target] of targets.entries()) {
+      const { model } = target;
+      const isOriginal = index === 0;
+      const hasNext = index < targets.length - 1 && fallback_policy.trigger_conditions.circuit_breaker_open;
+      const attempt = isOriginal ? request : asStandIn(context, request, target);
       let reason: string | undefined;
       try {
         const result = await forwarder.forward(context, attempt, hasNext);
-        if (result.kind !== "failed") return { ...result, model, reasons };
+        if (result.kind !== "failed") return { ...result, model, reasons, target };
         const { failure } = result;
         const toldMs = result.retryAfterMs ?? (failure.kind === "status" ? failure.retryAfterMs : undefined);
         retryAfterMs = Math.min(retryAfterMs, toldMs ?? retryAfterMs);
@@ -94,8 +94,14 @@ export function createFallbackChains(forwarder: Forwarder) {
           return { ...result, model, reasons };
         }
       } catch (error) {
-        if (error instanceof BudgetError && isOriginal) return await standInFor(context, request, error);
-        reason = error instanceof BudgetError ? OVER_BUDGET : refusalOf(error, fallback_policy.trigger_conditions);
+        if (error instanceof BudgetError) {
+          // What a budget says that counts every target is said at the end.
+          if (isOriginal && (request.routed === undefined || error.refusal.useModel !== undefined)) {
+            return await standInFor(context, request, error);
+          }
+          overBudget ??= error;
+          reason = OVER_BUDGET;
+        } else reason = refusalOf(error, fallback_policy.trigger_conditions);
         // What a stand-in or its format cannot do is no mistake of the client.
         if (!isOriginal && error instanceof GatewayError && error.status === 400) reason ??= refusedFor(error);
         if (reason === undefined) throw error;
@@ -105,11 +111,32 @@ export function createFallbackChains(forwarder: Forwarder) {
       const { record } = context;
       record.lastRule = undefined; // the next model has tries of its own
       record.fallbackReason ??= reason;
-      const to = models[index + 1];
-      if (to !== undefined) record.add({ kind: "fallback", from: model, to, reason });
+      const to = targets[index + 1]?.model;
+      if (to === undefined) continue;
+      record.add({ kind: "fallback", from: model, to, reason });
+      if (reason !== OVER_BUDGET) record.failArms(target.arms);
     }
+    if (overBudget !== undefined && reasons.every(({ reason }) => reason === OVER_BUDGET)) throw overBudget;
     context.record.lastRule = "every model of the fallback chain was asked";
-    throw exhausted(request.model, chain, reasons, retryAfterMs);
+    const further = targets.slice(1).map(({ model }) => model);
+    throw exhausted(request.routed === undefined ? request.model : request.askedModel, further, reasons, retryAfterMs);
+  }
+
+  /** The models that may answer a request, in order: the one that is asked, further targets of its route, and its chain. */
+  function targetsOf(context: RequestContext, { model, routed }: ModelRequest): readonly RouteTarget[] {
+    const chain = chainOf(context, model);
+    const first = routed?.target ?? { model, arms: NO_ARMS };
+    const others = routed?.others ?? NO_TARGETS;
+    if (chain.length === 0 && others.length === 0) return [first];
+    return [first, ...others, ...chain.map((name): RouteTarget => ({ model: name, arms: NO_ARMS }))];
+  }
+
+  /** For a target that is asked because others failed. */
+  function asStandIn({ record, settings }: RequestContext, request: ModelRequest, target: RouteTarget): ModelRequest {
+    record.standIn(target.model);
+    if (request.routed !== undefined) record.askArms(target.arms);
+    const { fallback_timeout_multiplier: factor } = settings.fallback.fallback_policy;
+    return { ...forTarget(request, target), patience: request.patience * factor };
   }
 
   /** The answer of the model that a budget names for the time when it is spent. Throws every other refusal. */
@@ -121,8 +148,10 @@ export function createFallbackChains(forwarder: Forwarder) {
     record.fallbackReason = OVER_BUDGET;
     record.add({ kind: "fallback", from: request.model, to: model, reason: OVER_BUDGET });
     const reasons = [{ model: request.model, reason: OVER_BUDGET }];
+    const target: RouteTarget = { model, arms: NO_ARMS };
+    if (request.routed !== undefined) record.askArms(NO_ARMS);
     try {
-      const result = await forwarder.forward(context, { ...request, model, body: request.body.with({ model }) });
+      const result = await forwarder.forward(context, forTarget(request, target));
       const cannot = result.kind === "failed" && result.failure.kind === "status" && result.failure.status === 400;
       if (!cannot) return { ...result, model, reasons };
     } catch (error) {
@@ -134,6 +163,7 @@ export function createFallbackChains(forwarder: Forwarder) {
 
   return {
     chainOf,
+    targetsOf,
     forward: walk,
   };
 }
@@ -245,6 +275,18 @@ export function writeFallbackHeaders(
   into["X-Fallback-Model"] = headerText(result.model);
   into["X-Fallback-Reason"] = first.reason;
   into["X-Fallback-Attempts"] = String(result.reasons.length);
+}
+
+/** The headers that tell the client which target of which route is asked; nothing where it has asked for a model itself. */
+export function writeRouteHeaders(
+  { routed }: Pick<ModelRequest, "routed">,
+  { arms = NO_ARMS }: RequestRecord,
+  into: Record<string, string>,
+): void {
+  if (routed === undefined) return;
+  into["X-Signalbox-Route"] = headerText(routed.route.settings.name);
+  if (arms.length > 0) into["X-Signalbox-Arm"] = headerText(arms.map(({ arm }) => arm).join(" > "));
+  else delete into["X-Signalbox-Arm"]; // a model of the fallback chain has answered
 }
 
 /** Model names are the client's text: what a header cannot hold is percent-encoded. */

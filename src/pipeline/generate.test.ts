@@ -69,6 +69,7 @@ function bench({
   const calls: Upstream[] = [];
   const chains: FallbackChains = {
     chainOf: () => [],
+    targetsOf: (_, { model }) => [{ model, arms: [] }],
     async forward(context, request): Promise<FallbackResult> {
       const common = { entry, headers: {}, model: request.model, reasons };
       const upstream: Upstream = {

@@ -6,6 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
+import type { RouteTarget } from "../model-routes/routes.ts";
 import { clientProtocol, streamJoin } from "../protocols/registry.ts";
 import { type JoinMode, prefillOf, type SentText } from "../protocols/seam.ts";
 import { goingOn, type SentAnswer, sentEvents } from "../protocols/stream-join.ts";
@@ -16,6 +17,7 @@ import { canBeContinued } from "./exact-continuation.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
 import type { Forwarder } from "./forward.ts";
 import { type ModelRequest, NO_BACKENDS } from "./model-request.ts";
+import { forTarget } from "./routes.ts";
 
 export interface MidStreamParts {
   forwarder: Forwarder;
@@ -65,9 +67,18 @@ function asChanges(changes: JsonObject | undefined): RestRequest | undefined {
 
 /** A model that may take over, and what it is asked. */
 interface Way extends RestRequest {
-  model: string;
+  target: RouteTarget;
   mode: JoinMode;
   goesOn: boolean;
+}
+
+/** A shared call tells its result to other processes, so that a target may come back as a copy. */
+function isSame(target: RouteTarget, other: RouteTarget): boolean {
+  return target.model === other.model && target.backend === other.backend && armsOf(target) === armsOf(other);
+}
+
+function armsOf({ arms }: RouteTarget): string {
+  return arms.map(({ route, arm }) => `${route}\n${arm}`).join("\n");
 }
 
 /**
@@ -84,31 +95,32 @@ export function takeoverFor(
 ): Takeover | undefined {
   const { fallback_policy } = context.settings.fallback;
   const { mid_stream_fallback } = context.settings.streaming;
-  const chain = chains.chainOf(context, request.model);
+  const targets = chains.targetsOf(context, request);
+  const hasOthers = targets.length > 1;
   const hasPool = mid_stream_fallback.exact_continuation && forwarder.hasPool(first.model);
   const { asking } = request;
   const format = asking.client?.name ?? formatOf(request.operation);
   const joint = ownJoint ?? jointOf(format);
-  if ((chain.length === 0 && !hasPool) || format === undefined || joint === undefined || request.choices !== 1) {
+  if ((!hasOthers && !hasPool) || format === undefined || joint === undefined || request.choices !== 1) {
     return undefined;
   }
   const client = asking.client ?? clientProtocol(format);
-  const models = [request.model, ...chain];
   const failed = new Set<string>();
-  let current = { model: first.model, backend: first.entry.backend.name };
+  const begun = first.target ?? targets.find(({ model }) => model === first.model) ?? (targets[0] as RouteTarget);
+  let current = { target: begun, backend: first.entry.backend.name };
   let switches = 0;
 
   /** Another backend of the present model, which goes on without a seam. */
   function exactWay(sent: SeenAnswer): Way | undefined {
     if (!hasPool) return undefined;
-    const { model } = current;
+    const { target } = current;
     if (prefillOf(sent.text) === "") {
       // No text was sent: a new answer repeats nothing. A chain asks for a new answer anyway.
-      return chain.length > 0 ? undefined : { model, mode: "exact", goesOn: false };
+      return hasOthers ? undefined : { target, mode: "exact", goesOn: false };
     }
     if (!mayGoOn()) return undefined;
     const rest = sent.goOn(request);
-    return rest && { ...rest, model, mode: "exact", goesOn: true };
+    return rest && { ...rest, target, mode: "exact", goesOn: true };
   }
 
   function mayGoOn(): boolean {
@@ -120,19 +132,20 @@ export function takeoverFor(
   }
 
   /** The model itself, or one that stands in for it. */
-  function wayOfChain(model: string, { askForRest }: Joint, { text }: SeenAnswer): Way {
+  function wayOfChain(target: RouteTarget, { askForRest }: Joint, { text }: SeenAnswer): Way {
     const { enabled, continuation_prompt } = mid_stream_fallback;
     const rest = enabled && text.trim() !== "" ? askForRest(request, text, continuation_prompt) : undefined;
-    return { ...rest, model, mode: rest === undefined ? "restarted" : "continued", goesOn: false };
+    return { ...rest, target, mode: rest === undefined ? "restarted" : "continued", goesOn: false };
   }
 
   /** From the present model onwards along the chain. */
   function waysOn(joint: Joint, sent: SeenAnswer): Way[] {
     const { operation } = request;
-    const isOpen = (way: Way, avoid: ReadonlySet<string>) => forwarder.hasOther({ ...way, operation }, avoid);
+    const isOpen = ({ target: { model, backend }, ...way }: Way, avoid: ReadonlySet<string>) =>
+      forwarder.hasOther({ ...way, model, operation, onlyAt: backend === undefined ? undefined : [backend] }, avoid);
     const exact = exactWay(sent);
-    const rest = chain.length === 0 ? [] : models.slice(models.indexOf(current.model));
-    const ways = rest.map((model) => wayOfChain(model, joint, sent));
+    const rest = hasOthers ? targets.slice(targets.findIndex((target) => isSame(target, current.target))) : [];
+    const ways = rest.map((target) => wayOfChain(target, joint, sent));
     if (exact !== undefined && isOpen(exact, NO_BACKENDS)) ways.unshift(exact);
     const withOthers = ways.filter((way) => isOpen(way, failed));
     // A backend that failed in this very request is better than an error: it may have come back.
@@ -141,13 +154,13 @@ export function takeoverFor(
 
   /** The first stream that another backend begins. */
   async function openNext(joint: Joint, sent: SeenAnswer): Promise<LiveStream | undefined> {
-    for (const { model, changes, neutral = asking.neutral, mode, goesOn } of waysOn(joint, sent)) {
+    for (const { target, changes, neutral = asking.neutral, mode, goesOn } of waysOn(joint, sent)) {
       const rest = goingOn(client, sent, mode);
+      const asked = isSame(target, targets[0] as RouteTarget) ? request : forTarget(request, target);
       const attempt: ModelRequest = {
-        ...request,
-        model,
+        ...asked,
         goesOn,
-        body: request.body.with({ ...changes, model }),
+        body: changes === undefined ? asked.body : asked.body.with(changes),
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
         answered: undefined, // it would be called with the second part alone
@@ -162,7 +175,7 @@ export function takeoverFor(
         return undefined;
       }
       if (result?.kind !== "stream") continue;
-      current = { model, backend: result.entry.backend.name };
+      current = { target, backend: result.entry.backend.name };
       return result.live;
     }
     return undefined;
@@ -190,7 +203,12 @@ export function takeoverFor(
       if (next === undefined)
         return noSuccessor("no other backend and no model of the chain could go on with the stream");
       switches++;
-      if (current.model !== request.model) record.standIn(current.model);
+      const { model } = current.target;
+      if (model !== request.model) record.standIn(model);
+      if (request.routed !== undefined && !isSame(from.target, current.target)) {
+        record.failArms(from.target.arms);
+        record.askArms(current.target.arms);
+      }
       const reason = failureLabel(failure);
       record.add({ kind: "takeover", from: from.backend, to: current.backend, reason });
       log.warn(
@@ -198,9 +216,9 @@ export function takeoverFor(
           request_id: context.id,
           failure: reason,
           from_backend: from.backend,
-          from_model: from.model,
+          from_model: from.target.model,
           backend: current.backend,
-          model: current.model,
+          model,
         },
         "a stream broke off, another backend took over",
       );

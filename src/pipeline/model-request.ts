@@ -7,6 +7,7 @@ import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { RequestBody } from "../lib/request-body.ts";
+import type { ModelRoute, RouteTarget } from "../model-routes/routes.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import type { AnswerContext, ClientProtocol } from "../protocols/protocol.ts";
 import type { RequestSummary } from "../protocols/request-summary.ts";
@@ -25,6 +26,15 @@ type Asking =
 
 export const ASKING_BODY = { kind: "body", neutral: undefined, client: undefined } as const;
 
+/** How a request goes on for each target of its route. */
+interface Routed {
+  target: RouteTarget;
+  others: readonly RouteTarget[];
+  /** As it is before a target changes it. */
+  body: RequestBody;
+  route: ModelRoute;
+}
+
 export interface ModelRequest extends RequestSummary {
   /** What the client asked for, in the format it speaks. */
   operation: Operation;
@@ -35,6 +45,12 @@ export interface ModelRequest extends RequestSummary {
   asking: Asking;
   /** The backend that holds what the request refers to; asked first while it is available. */
   prefer?: string | undefined;
+  /** The only backends that may be asked; undefined: every one that serves the model. */
+  onlyAt?: readonly string[] | undefined;
+  /** The model was found by a route, whose other targets may answer in its place. */
+  routed?: Routed | undefined;
+  /** The name of the model in answers, also in those that pass; undefined: as the backend calls it. */
+  namedAs?: string | undefined;
   /** Told of a complete answer that was translated. */
   answered?: ((result: GenerationResult, context: AnswerContext) => void) | undefined;
   /** It names what a vendor keeps and the gateway does not, which may be gone or another one tomorrow. */

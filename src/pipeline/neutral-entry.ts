@@ -4,6 +4,7 @@
 import { requireModel } from "../access/api-keys.ts";
 import type { Caller } from "../access/caller.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { Overrides } from "../config/sections/routes.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { GenerationEvent } from "../generation/events.ts";
@@ -11,6 +12,7 @@ import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure } from "../generation/result.ts";
 import type { Clock } from "../lib/clock.ts";
 import { JsonBody } from "../lib/request-body.ts";
+import type { ClientProtocol } from "../protocols/protocol.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -22,6 +24,7 @@ import type { MidStreamParts } from "./mid-stream.ts";
 import { firstRequest, type ModelRequest } from "./model-request.ts";
 import { openTurn } from "./neutral-turn.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
+import type { ModelNames } from "./routes.ts";
 
 interface NeutralCall {
   /** Aborts when the answer is no longer wanted. */
@@ -46,13 +49,14 @@ interface NeutralEntryParts {
   /** A limit has refused a request. */
   limited?: ((scope: string) => void) | undefined;
   aliases(asked: ModelRequest): ModelRequest;
+  names: Pick<ModelNames, "resolve">;
   settings: Settings;
   clock: Clock;
   newOwnId(): string;
 }
 
 export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
-  const { pipeline, limiter, reporter, limited, aliases, settings, clock, newOwnId } = parts;
+  const { pipeline, limiter, reporter, limited, aliases, names, settings, clock, newOwnId } = parts;
 
   function newContext(
     { caller }: NeutralCall,
@@ -105,7 +109,10 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
         await admit(context, asked);
         reporter.begun(context);
         const client = clientProtocol(neutral.origin.protocol);
-        const turn = await openTurn(pipeline.chains, context, asked, neutral, client, pipeline);
+        const request = await names.resolve(context, asNeutral(asked, neutral, client));
+        record.model = request.model;
+        const wanted = withOverrides(neutral, request.routed?.target.set);
+        const turn = await openTurn(pipeline.chains, context, request, wanted, client, pipeline);
         for await (const event of turn.events) {
           if (signal.aborted) break;
           if (event.type === "failure") {
@@ -131,6 +138,24 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
 function modelRequest({ model, origin, promptCacheKey, user }: GenerationRequest): ModelRequest {
   const summary = { model, stream: true, choices: 1, affinity: () => promptCacheKey ?? user };
   return firstRequest(summary, origin.protocol, JsonBody.written({ model }));
+}
+
+function asNeutral(asked: ModelRequest, neutral: GenerationRequest, client: ClientProtocol): ModelRequest {
+  return { ...asked, asking: { kind: "neutral", neutral, client } };
+}
+
+/** What the target of a route sets in place of the caller. */
+function withOverrides(request: GenerationRequest, set: Overrides | undefined): GenerationRequest {
+  if (set === undefined) return request;
+  const { temperature, top_p: topP, seed, max_output_tokens: maxOutputTokens, reasoning_effort: effort } = set;
+  const sampling = { temperature, topP, seed };
+  const given = Object.entries(sampling).filter(([, value]) => value !== undefined);
+  return {
+    ...request,
+    sampling: { ...request.sampling, ...Object.fromEntries(given) },
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(effort !== undefined && { reasoning: { ...request.reasoning, effort } }),
+  };
 }
 
 const BUG = { message: "unexpected error", status: 500, type: ERRORS.internal.type };

@@ -20,10 +20,13 @@ function reporting() {
     finished(request: RequestRecord) {
       finished.push(request);
       counted.push(request.model);
+      return 0;
     },
     turnedAway() {},
   };
-  const reporter = createReporter(createBooks({ observer, stories, errors, events: { dropped() {}, refused() {} } }));
+  const reporter = createReporter(
+    createBooks({ observer, stories, errors, events: { dropped() {}, refused() {} }, arms: { over() {} } }),
+  );
   const context = (facts: Partial<RequestRecord>) =>
     contextOf(recordOf({ operation: "chat", model: "m", isRead: true, ...facts }, systemClock.now), {});
   const recent = () =>

@@ -4,6 +4,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { Observer } from "../metrics/observer.ts";
+import type { ArmBook } from "../model-routes/arm-book.ts";
 import type { AttemptOutcome } from "../stats/collector.ts";
 import type { ErrorRecorder } from "../stats/error-recorder.ts";
 import { isFailure, type Outcome } from "../stats/outcome.ts";
@@ -32,16 +33,18 @@ interface Books {
   stories: Pick<Stories, "begin" | "end">;
   errors: Pick<ErrorRecorder, "record">;
   events: Pick<GatewayEvents, "dropped" | "refused">;
+  arms: Pick<ArmBook, "over">;
 }
 
 /** Statistics, metrics, errors and stories of this process. */
-export function createBooks({ observer, stories, errors, events }: Books): RecordSink {
+export function createBooks({ observer, stories, errors, events, arms }: Books): RecordSink {
   return {
     attempted: observer.attempted,
     begun: (record) => stories.begin(record),
     over(record) {
       const { status = 0, failure, code = failure, isRead, wasOnlyRefused } = record;
-      if (isRead) observer.finished(record);
+      const cost = isRead ? observer.finished(record) : 0;
+      if (record.route !== undefined) arms.over(record, cost > 0 ? cost : undefined);
       record.model = record.shownModel; // counted by the whole name, kept without what may be a key
       for (const feature of record.dropped ?? []) events.dropped(feature);
       if (wasOnlyRefused) {

@@ -133,7 +133,7 @@ function createTurns(
     async *call(neutral: GenerationRequest): AsyncGenerator<GenerationEvent, void> {
       const { first } = turns;
       // The model that has begun the answer goes on, on the backend that has the conversation in its memory.
-      const again = first && { model: first.model, prefer: first.entry.backend.name };
+      const again = first && { model: first.model, prefer: first.entry.backend.name, routed: undefined };
       let turn: NeutralTurn;
       try {
         turn = await openTurn(chains, context, { ...request, ...again }, neutral, client);

@@ -13,7 +13,7 @@ import type { Eventually } from "../lib/eventually.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
-import { sniffBase64 } from "../media/media-types.ts";
+import { isPictureBase64 } from "../media/media-types.ts";
 import type { PriceOf } from "../models/prices.ts";
 import { type ModelPrices, nanosOf } from "../stats/costs.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
@@ -74,7 +74,10 @@ export function createSpending(parts: SpendingParts) {
   function boundOf({ body, operation, model, choices }: ModelRequest, backend: string): Amounts {
     const prices = priceOf(model, backend);
     const limits = metadataOf(model, backend)?.limits;
-    const input = Math.min(mostTokensOfBody(body.value, isPicture), limits?.context_window ?? Number.POSITIVE_INFINITY);
+    const input = Math.min(
+      mostTokensOfBody(body.value, isPictureBase64),
+      limits?.context_window ?? Number.POSITIVE_INFINITY,
+    );
     const most = writesText(operation) ? (askedOutput(body.value) ?? limits?.max_output ?? averages.of(model)) : 0;
     const images = drawsPictures(operation) ? choices : 0;
     const output = (most ?? UNKNOWN_OUTPUT) * (images > 0 ? 1 : choices);
@@ -90,7 +93,10 @@ export function createSpending(parts: SpendingParts) {
     // A stream that broke off may have told what it read, and not yet what it wrote.
     const counted: Usage =
       usage === undefined
-        ? { input: { total: writes ? usualTokensOfBody(body.value, isPicture) : 0 }, output: { total: estimated } }
+        ? {
+            input: { total: writes ? usualTokensOfBody(body.value, isPictureBase64) : 0 },
+            output: { total: estimated },
+          }
         : failure === undefined || usage.output.total >= estimated
           ? usage
           : { ...usage, output: { ...usage.output, total: estimated } };
@@ -163,10 +169,6 @@ function isBilled(failure: UpstreamFailure | undefined, seen: TextCount | undefi
   if (failure === undefined || (seen !== undefined && seen.tokens > 0)) return true;
   if (failure.kind === "timeout") return failure.phase !== "connect";
   return failure.kind === "aborted";
-}
-
-function isPicture(base64: string): boolean {
-  return sniffBase64(base64)?.startsWith("image/") === true;
 }
 
 /** The bound that the client has set. */

@@ -5,7 +5,7 @@ import type { Usage } from "../generation/usage.ts";
 import { type JsonObject, parseObject } from "../lib/json.ts";
 import type { Verdict } from "./answer-reader.ts";
 import { hasMarker, type Markers } from "./markers.ts";
-import type { StreamWatch } from "./protocol.ts";
+import type { AnswerEdits, StreamWatch, WatchOptions } from "./protocol.ts";
 import { readEvents } from "./sse.ts";
 
 /** What is looked for. A quote inside a JSON string is escaped, so text never looks like a marker. */
@@ -28,14 +28,16 @@ export class MarkedWatch implements StreamWatch {
   readonly endMarker = undefined;
   itemIds: readonly string[] = [];
   readonly #marks: Marks;
+  readonly #edits: AnswerEdits | undefined;
   #isFirst = true;
   isDone = false;
   reported: JsonObject | undefined;
   #last: Uint8Array | undefined;
   #counts: JsonObject | undefined;
 
-  constructor(marks: Marks) {
+  constructor(marks: Marks, { edits }: Pick<WatchOptions, "edits"> = {}) {
     this.#marks = marks;
+    this.#edits = edits;
   }
 
   get usage(): Usage | undefined {
@@ -49,7 +51,7 @@ export class MarkedWatch implements StreamWatch {
     if (isEnd) this.isDone = true;
     if (this.#isFirst || (counts === end ? isEnd : hasMarker(events, counts))) this.#read(events);
     this.#isFirst = false;
-    return events;
+    return this.#edits === undefined ? events : this.#edits.push(events);
   }
 
   verdict(): Verdict {

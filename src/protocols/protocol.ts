@@ -8,7 +8,7 @@ import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Quota } from "../generation/quota.ts";
 import type { EffortHabits } from "../generation/reasoning-effort.ts";
-import type { Effort, GenerationRequest } from "../generation/request.ts";
+import type { Effort, GenerationRequest, RequestSetting } from "../generation/request.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
@@ -64,6 +64,11 @@ export interface ClientProtocol {
   offersSearch?(body: JsonObject): boolean;
   /** A citation quotes its source. */
   quotesSources?: true;
+  /**
+   * Where a request of the format says what a route may set: the names of the members, from outside in, joined with dots. Further ones
+   * say the same in another way, and are taken out. Left out: the format has no place for it.
+   */
+  settings?: Readonly<Partial<Record<RequestSetting, readonly string[]>>>;
   losses: AnswerLosses;
 }
 

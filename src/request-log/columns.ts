@@ -8,6 +8,7 @@ export type Value = string | number | boolean | readonly string[] | undefined;
 export const COMMON_FACTS = [
   ...(["operation", "model", "answeredBy", "stream", "status", "failure", "outcome", "code", "endedBy"] as const),
   ...(["backend", "keyId", "organizationId", "clientAddress", "target", "cache", "cacheReason"] as const),
+  ...(["route", "arm"] as const),
 ];
 
 type CommonFact = (typeof COMMON_FACTS)[number];
@@ -60,6 +61,8 @@ export function isCommonOf(common: Common, story: RequestRecord, step: AttemptSt
     common.stream === story.stream &&
     common.operation === story.operation &&
     common.answeredBy === story.answeredBy &&
+    common.route === story.route &&
+    common.arm === story.arm &&
     common.organizationId === story.organizationId &&
     common.outcome === story.outcome &&
     common.failure === story.failure &&

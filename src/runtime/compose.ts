@@ -8,6 +8,7 @@ import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
 import { createFilesPart } from "../files/files-part.ts";
 import { applyLogSettings } from "../logging/logger.ts";
+import { createRoutesPart } from "../model-routes/routes-part.ts";
 import { createKvIndexPart } from "../pipeline/kv-index-part.ts";
 import { createLimiterPart } from "../rate-limit/limiter-part.ts";
 import { createCachePart } from "../response-cache/cache-part.ts";
@@ -33,6 +34,7 @@ export function compose(around: Surroundings) {
     waitedMs: limits.server.waitedMs,
   });
   const strategy = createStrategyPart(snapshot);
+  const routes = createRoutesPart(snapshot);
   const dataPath = (path: string) =>
     resolveDataPath(path, { dataDir: server.data_dir, baseDir: snapshot.baseDir, home });
   const ofBudgets = { ...around, ...ofRedis, dataPath, waitedMs: limits.server.waitedMs, elsewhere: owner?.budgets };
@@ -57,6 +59,7 @@ export function compose(around: Surroundings) {
         budgets: budgets.inUse,
         cache: cache.inUse,
         strategy: strategy.now,
+        routes: routes.inUse,
         tokens: tokens.verifier,
       },
       version,
@@ -68,12 +71,12 @@ export function compose(around: Surroundings) {
     telemetry,
     wayToBackends,
     around.backends,
-    ...(around.audit === undefined ? [] : [around.audit]),
-    ...(around.notifications === undefined ? [] : [around.notifications]),
+    ...around.keeperParts,
     limits,
     budgets,
     cache,
     strategy,
+    routes,
     files,
     kvIndex,
     tokens,

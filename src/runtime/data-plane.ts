@@ -20,6 +20,7 @@ import { canBeAsked } from "../fleet/can-be-asked.ts";
 import { lazily } from "../lib/lazily.ts";
 import { createExternalFetch } from "../media/fetch-external.ts";
 import { openHosts } from "../media/links.ts";
+import type { Routes } from "../model-routes/routes.ts";
 import { createListEnricher, createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
 import { pricesIn } from "../models/prices.ts";
 import { openApiRoute } from "../openapi/route.ts";
@@ -30,8 +31,10 @@ import { createForwarder } from "../pipeline/forward.ts";
 import { createGenerator } from "../pipeline/generate.ts";
 import type { KvIndexPart } from "../pipeline/kv-index-part.ts";
 import { createMediaFit } from "../pipeline/media-fit.ts";
+import { withMirrors } from "../pipeline/mirrors.ts";
 import { type ModelRequest, withAlias } from "../pipeline/model-request.ts";
 import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
+import { createModelNames } from "../pipeline/routes.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import { createSpending } from "../pipeline/spending.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
@@ -54,6 +57,8 @@ interface DataPlaneParts {
   /** Undefined while the cache is off. */
   cache: CacheInUse | undefined;
   strategy: SelectionStrategy;
+  /** Undefined where none are configured. */
+  routes: Routes | undefined;
   files: { inUse: FilesInUse };
   kvIndex: Pick<KvIndexPart, "strategyOver" | "prefixes">;
   /** Undefined where no issuer of tokens is configured. */
@@ -98,6 +103,7 @@ export function buildDataPlane(
       reporter: around.reporter,
       limited: around.happened.rateLimited,
       aliases: publicApi.aliases,
+      names: publicApi.names,
       settings,
       clock: around.clock,
       newOwnId: parts.state.newOwnId,
@@ -151,7 +157,7 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
     random: Math.random,
   });
   const chains = createFallbackChains(forwarder);
-  const plain = createGenerator({
+  const own = createGenerator({
     deduplicator,
     flights: around.flights,
     forwarder,
@@ -161,6 +167,15 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
     cache,
     promptsDigest: prompts.digest,
   });
+  const hasMirrors = settings.routes.some(({ mirror }) => mirror !== undefined);
+  const plain = hasMirrors
+    ? withMirrors(own, {
+        ...{ forwarder, reporter, clock, log },
+        memory: state.mirrored,
+        random: Math.random,
+        newOwnId: state.newOwnId,
+      })
+    : own;
   const embedder = withEmbeddingBatches(plain, (model) => hasNative(fleet.board, model, "embeddings"));
   const { max_results: maxResults, max_rounds: maxRounds } = settings.web_search;
   const provider = createSearchProvider(settings.web_search, { deadlines, now: clock.now });
@@ -179,17 +194,25 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
 
 function publicApiParts(
   around: Surroundings,
-  { state, files, budgets }: DataPlaneParts,
+  { state, files, budgets, routes }: DataPlaneParts,
   { settings, metadata }: Configured,
   { generate, chains }: Pipeline,
 ) {
   const { fleet, reporter, identify, clock, log, responses, happened } = around;
   const toShownList = createListEnricher(metadata, settings.model_metadata.enrichment);
   const isServed = (model: string) => fleet.board.serving(model).length > 0;
+  const names = createModelNames({
+    routes,
+    watch: fleet,
+    isKnown: async (model) => (await fleet.models.find(model)) !== undefined,
+    wallTime: clock.wallTime,
+  });
+  const { modelsBehind } = names;
   const { share_vendor_state } = settings.responses;
   const isShared = share_vendor_state || !hasSeveralOwners(settings.api_keys, identify);
   return {
     generate,
+    names,
     files: files.inUse,
     uploads: { deadlines: state.deadlines, now: clock.now, uploaded: happened.fileUploaded },
     bodies: state.bodies,
@@ -197,10 +220,11 @@ function publicApiParts(
     wallTime: clock.wallTime,
     begun: reporter.begun,
     isReady: () => fleet.board.entries.some((entry) => canBeAsked(entry, fleet.circuits)),
-    aliases: (asked: ModelRequest) => withAlias(asked, settings.model_aliases, isServed(asked.model)),
+    aliases: (asked: ModelRequest) =>
+      withAlias(asked, settings.model_aliases, isServed(asked.model) || names.isRoute(asked.model)),
     responses: {
       store: responses,
-      hasNative: (model) => hasNative(fleet.board, model, "responses"),
+      hasNative: (name) => modelsBehind(name).some((model) => hasNative(fleet.board, model, "responses")),
       isShared: () => isShared && (share_vendor_state || around.storedKeys.isEmpty),
     },
     attachments: {
@@ -208,11 +232,12 @@ function publicApiParts(
       isServed,
       keepsFiles: (model, operation) =>
         fleet.board.serving(model).some(({ backend }) => mayHoldFiles(backend, operation)),
-      chainOf: chains.chainOf,
+      modelsBehind: (context, name) =>
+        modelsBehind(name).flatMap((model) => [model, ...chains.chainOf(context, model)]),
       log,
     },
     hasCounter: (model) => hasNative(fleet.board, model, "count-tokens"),
-    models: { fleet, metadata, toShownList },
+    models: { fleet, metadata, toShownList, names },
     limits: settings.rate_limiting,
     budgets,
     currency: currencyOf(settings),

@@ -7,7 +7,11 @@ import type { ConfigStore } from "../config/store/store.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { ModelDirectory } from "../fleet/model-directory.ts";
 import type { Logger } from "../logging/logger.ts";
+import { routeWarnings } from "../model-routes/checks.ts";
 import { chainWarnings } from "../pipeline/fallback-checks.ts";
+
+/** Sections by which it is warned of models that no backend serves. */
+const NAMING_MODELS: ReadonlySet<string> = new Set(["fallback", "routes", "backends"]);
 
 /** Returns the function that ends it. */
 export function followConfiguration(
@@ -19,7 +23,7 @@ export function followConfiguration(
   /** Of models that no backend serves; none while it is not known what backends serve. */
   function warningsOf(settings: Settings): string[] {
     const served = fleet.models.served();
-    return served === undefined ? [] : chainWarnings(settings, served);
+    return served === undefined ? [] : [...chainWarnings(settings, served), ...routeWarnings(settings, served)];
   }
 
   /** In the log, as soon as new backends had the time to say what they serve. */
@@ -34,7 +38,7 @@ export function followConfiguration(
     const { problem } = snapshot.attachments;
     // The settings apply all the same.
     if (problem !== undefined && snapshot.version !== previous.version) throw new AttachmentProblem(problem);
-    if (!changes.some(({ section }) => section === "fallback" || section === "backends")) return [];
+    if (!changes.some(({ section }) => NAMING_MODELS.has(section))) return [];
     void logWarnings();
     return warningsOf(snapshot.settings);
   });

@@ -22,6 +22,7 @@ import type { KvTeller } from "../kv-index/kv-teller.ts";
 import type { Clock } from "../lib/clock.ts";
 import { lazily } from "../lib/lazily.ts";
 import type { Logger } from "../logging/logger.ts";
+import { createRollbackPart } from "../model-routes/rollback.ts";
 import { createNotificationsPart, type Notifications } from "../notifications/notifications-part.ts";
 import type { NeutralEntry } from "../pipeline/neutral-entry.ts";
 import { createResponseStore } from "../pipeline/response-store.ts";
@@ -127,6 +128,10 @@ export function createGateway({
     dataPath,
     counted: events.notified,
   });
+  const rollback = createRollbackPart(snapshot, {
+    ...{ store, log, book: telemetry.arms },
+    rolledBack: (change) => telemetry.happenings.routeRolledBack(change),
+  });
   const adminParts: AdminParts = {
     store,
     keyStore,
@@ -139,6 +144,7 @@ export function createGateway({
     collector: telemetry.collector,
     errors: telemetry.errors,
     stories: telemetry.stories,
+    arms: telemetry.arms,
     happenings: telemetry.happenings,
     ledger: () => composed.budgets.ledger(),
     registry: telemetry.registry,
@@ -187,8 +193,8 @@ export function createGateway({
       const { dashboardRoutes } = await import("../dashboard/routes.ts");
       return createRouteTable([...adminRoutes(adminParts), ...dashboardRoutes({ ...adminParts, env })]);
     }),
-    notifications,
     audit,
+    keeperParts: [audit, notifications, rollback],
     kvPeers: workers && { teller: workers.kvTeller, follows: false },
   });
   telemetry.show({

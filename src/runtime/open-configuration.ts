@@ -13,6 +13,7 @@ import { resolvePath } from "../config/values/paths.ts";
 import type { Problem } from "../config/values/problems.ts";
 import { systemClock } from "../lib/clock.ts";
 import { applyLogSettings, createLogger } from "../logging/logger.ts";
+import { routeProblems } from "../model-routes/checks.ts";
 import { SERVICE_NAME } from "../names.ts";
 import { fallbackProblems } from "../pipeline/fallback-checks.ts";
 import { namedFileReaders } from "./named-files.ts";
@@ -20,7 +21,12 @@ import { namedFileReaders } from "./named-files.ts";
 /** Rules of the layers above the configuration, and how the files are read that it names. */
 export function surroundings(env: Environment, metadataOption: string | undefined): DocumentSurroundings {
   const backends: DocumentSurroundings["checks"][number] = (settings) => backendProblems(settings.backends);
-  return { env, home: env.HOME, checks: [backends, fallbackProblems], readers: namedFileReaders(metadataOption) };
+  return {
+    env,
+    home: env.HOME,
+    checks: [backends, fallbackProblems, routeProblems],
+    readers: namedFileReaders(metadataOption),
+  };
 }
 
 interface StartCommand {

@@ -2,6 +2,7 @@
 
 import { warnOfUntrustedProxy } from "../access/client-address.ts";
 import type { Transport } from "../backends/transport.ts";
+import { ByteAllowance } from "../lib/byte-allowance.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { createOwnIds } from "../lib/own-ids.ts";
 import type { Logger } from "../logging/logger.ts";
@@ -9,6 +10,7 @@ import { createSignatureMemory } from "../pipeline/bridge.ts";
 import { Deduplicator } from "../pipeline/deduplicate.ts";
 import type { SharedCall } from "../pipeline/generate.ts";
 import { createRefusedMedia } from "../pipeline/media-fit.ts";
+import { MAX_MIRRORED_BYTES } from "../pipeline/mirrors.ts";
 import { createAnswerAverages } from "../pipeline/spending.ts";
 import { createBodyDrain } from "../server/drain-body.ts";
 import { createBodyReader } from "../server/read-body.ts";
@@ -27,6 +29,7 @@ export function createProcessState(transport: Transport, now: () => number, log:
     refusedMedia: createRefusedMedia(now),
     deduplicator: new Deduplicator<SharedCall>(now),
     averages: createAnswerAverages(),
+    mirrored: new ByteAllowance(MAX_MIRRORED_BYTES),
     newOwnId: createOwnIds(Math.random),
     untrustedProxy: warnOfUntrustedProxy(log),
   };

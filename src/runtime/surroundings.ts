@@ -34,13 +34,13 @@ export interface Surroundings {
   storedKeys: StoredKeys;
   adminDoor: AdminDoor;
   /** Undefined where no request of the admin API is recorded. */
-  audit?: Part & { answered: NonNullable<HandlerParts["answered"]> };
+  audit?: { answered: NonNullable<HandlerParts["answered"]> };
   wayToBackends: WayToBackends;
   fleet: ServingFleet;
   /** The part that the fleet follows. */
   backends: Part;
-  /** Undefined where another process delivers notifications. */
-  notifications?: Part;
+  /** Of the process that keeps the configuration, for all others. */
+  keeperParts: readonly Part[];
   reporter: RequestReporter;
   /** Statistics, metrics and traces of requests; the first part to follow, the last to stop. */
   telemetry: Part;

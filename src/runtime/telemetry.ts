@@ -14,6 +14,7 @@ import { HistoryStore } from "../metrics/history/store.ts";
 import { createObserver } from "../metrics/observer.ts";
 import { MetricsRegistry } from "../metrics/registry.ts";
 import { createRequestMetrics } from "../metrics/request-metrics.ts";
+import { createArmBook } from "../model-routes/arm-book.ts";
 import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
 import { pricesIn } from "../models/prices.ts";
 import { createOtlpPart } from "../otlp/otlp-part.ts";
@@ -63,7 +64,8 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
     families: () => registry.families(),
     backends: () => backends().map(({ backend }) => backend),
   };
-  const books = createBooks({ observer, stories, errors, events });
+  const arms = createArmBook(clock.now);
+  const books = createBooks({ observer, stories, errors, events, arms });
   const otlp = createOtlpPart(snapshot, { clock, log, counters: events, metrics });
   const reporter = createReporter(books, otlp.spans);
 
@@ -93,6 +95,7 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
     history,
     errors,
     stories,
+    arms,
     /** Undefined: they are kept in memory only. */
     requestLog,
     events,

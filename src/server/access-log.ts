@@ -49,6 +49,8 @@ function fieldsOf(
     first_token_ms: stream && firstByteMs !== undefined ? rounded(firstByteMs) : undefined,
     model: record.shownModel || undefined,
     fallback_model: record.answeredBy,
+    route: record.route,
+    arm: record.arm,
     stream: stream || undefined,
     backend: record.backend,
     attempts: attempts > 1 ? attempts : undefined,

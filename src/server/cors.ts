@@ -16,6 +16,8 @@ const EXPOSED = [
   "X-Correlation-ID",
   "X-Signalbox-Backend",
   "X-Signalbox-Dropped",
+  "X-Signalbox-Route",
+  "X-Signalbox-Arm",
   "X-Signalbox-Estimate",
   "X-Signalbox-Request-ID",
   "X-Fallback-Used",

@@ -21,6 +21,17 @@ export interface BudgetChange {
   limit: number;
 }
 
+/** A target of a route was worse than the main one, and gets no more requests. */
+export interface RouteRollback {
+  route: string;
+  arm: string;
+  metric: string;
+  value: number;
+  /** Of the main target. */
+  compared: number;
+  main: string;
+}
+
 interface StateChange {
   backend: string;
   from: string;
@@ -32,6 +43,7 @@ export interface HappeningsListener {
   healthChanged(change: HealthChange): void;
   circuitChanged(change: StateChange): void;
   budgetCrossed(change: BudgetChange): void;
+  routeRolledBack(change: RouteRollback): void;
   /** A key or a session may have lost its access. */
   accessChanged(): void;
   /** The gateway ends: no more events will come. */
@@ -39,7 +51,10 @@ export interface HappeningsListener {
 }
 
 /** Hears of rare events, whether or not there is a listener. */
-type HappeningsWatcher = Pick<HappeningsListener, "healthChanged" | "circuitChanged" | "budgetCrossed">;
+type HappeningsWatcher = Pick<
+  HappeningsListener,
+  "healthChanged" | "circuitChanged" | "budgetCrossed" | "routeRolledBack"
+>;
 
 export class Happenings implements HappeningsListener {
   #listener: HappeningsListener | undefined;
@@ -77,6 +92,11 @@ export class Happenings implements HappeningsListener {
   budgetCrossed(change: BudgetChange): void {
     this.#listener?.budgetCrossed(change);
     this.#watcher?.budgetCrossed(change);
+  }
+
+  routeRolledBack(change: RouteRollback): void {
+    this.#listener?.routeRolledBack(change);
+    this.#watcher?.routeRolledBack(change);
   }
 
   accessChanged(): void {

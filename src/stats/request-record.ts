@@ -23,6 +23,8 @@ export type StoryStep =
   /** `reason`: "retry", "trial", "first_checks", "model_refresh", "limits". */
   | { kind: "wait"; atMs: number; durationMs: number; reason: string }
   | { kind: "fallback"; atMs: number; from: string; to: string; reason: string }
+  /** A route has chosen one of its targets. */
+  | ({ kind: "route"; atMs: number } & RouteStep)
   /** Another backend goes on in a stream that broke off. */
   | { kind: "takeover"; atMs: number; from: string; to: string; reason: string }
   /** Joined an identical request in flight. */
@@ -31,6 +33,21 @@ export type StoryStep =
   | { kind: "file"; atMs: number; field: string }
   /** No backend could be asked. */
   | { kind: "refused"; atMs: number; reason: string };
+
+/** One target of a route, by names. */
+export interface RouteArm {
+  route: string;
+  arm: string;
+}
+
+/** How a route has chosen one of its targets. */
+export interface RouteStep extends RouteArm {
+  /** The condition that held, in words; undefined: none, or the route has none. */
+  condition?: string;
+  /** The only one; in its turn; by the lot of the session; it has what the request refers to; or a copy for its mirror. */
+  how: "only" | "turn" | "lot" | "holder" | "mirror";
+  lot?: number;
+}
 
 export interface AttemptStep {
   kind: "attempt";
@@ -73,7 +90,8 @@ export interface AnsweredError {
 /** Every fact of a record but its steps. */
 type Facts = Omit<RequestRecord, Methods | Derived | OfOneProcess>;
 type OfOneProcess = "weighedBytes" | "allowance" | "quota";
-type Methods = "add" | "attempt" | "ended" | "standIn" | "finish" | "settle" | "follow" | "tell" | "outline";
+type Methods = "add" | "attempt" | "ended" | "standIn" | "askArms" | "failArms" | "finish" | "settle" | Copying;
+type Copying = "follow" | "tell" | "outline";
 type Derived =
   | ("shownModel" | "sinceStartMs" | "isOver" | "wasSent" | "wasOnlyRefused" | "user" | "bytes")
   | ("steps" | "onlyStep" | "hasSeveralSteps" | "isOutlined" | "ownAttempts" | "retried" | "backends");
@@ -123,6 +141,14 @@ export class RequestRecord {
   operation = "";
   /** The model that was asked for, after aliases; the client's own text where no such model exists. Empty until it is known. */
   model = "";
+  /** The route that the client asked for. */
+  route: string | undefined = undefined;
+  /** Its target that was asked last; undefined also where a fallback chain went on. */
+  arm: string | undefined = undefined;
+  /** The same with the targets of a route behind it; undefined: the model was named itself. Let go when it is counted. */
+  arms: readonly RouteArm[] | undefined = undefined;
+  /** Those that were tried before, and could not answer. */
+  failedArms: readonly RouteArm[] | undefined = undefined;
   stream = false;
   /** The request was read: it counts under its model. */
   isRead = false;
@@ -313,6 +339,19 @@ export class RequestRecord {
     if (!this.isOver) this.answeredBy = model;
   }
 
+  /** A target of a route is asked; of none, where its fallback chain goes on. */
+  askArms(arms: readonly RouteArm[]): void {
+    if (this.isOver) return;
+    this.arms = arms;
+    this.arm = arms[0]?.arm;
+    this.route ??= arms[0]?.route;
+  }
+
+  /** Another target is asked in place of this one, which has failed. */
+  failArms(arms: readonly RouteArm[]): void {
+    if (arms.length > 0 && !this.isOver) this.failedArms = [...(this.failedArms ?? []), ...arms];
+  }
+
   /** Adds the time of an attempt that has ended. */
   ended(durationMs: number): void {
     if (!this.isOver) this.backendMs = (this.backendMs ?? 0) + durationMs;
@@ -349,6 +388,8 @@ export class RequestRecord {
     this.error = undefined;
     this.allowance = undefined;
     this.quota = undefined;
+    this.arms = undefined;
+    this.failedArms = undefined;
   }
 
   /** Takes over what another process tells of it; what is left out there stays. */

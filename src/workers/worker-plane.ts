@@ -123,6 +123,7 @@ export function createWorker(
   const { circuits, fleet, otlp, reports, news, flights } = replicas;
   const ofPrimary = routesOfPrimary(current);
   const composed: Composition = compose({
+    keeperParts: [],
     ...{ snapshot, home: env.HOME, clock, log, identify, storedKeys },
     adminDoor: createAdminDoor({ settings: current, identify, storedKeys, clock, log }),
     wayToBackends: createWayToBackends(snapshot, env, { info() {} }),

@@ -813,6 +813,30 @@ describe("keys", () => {
   });
 });
 
+describe("routes", () => {
+  const parameters = { name: "smart" };
+
+  test("are added, read, changed and removed", async () => {
+    const body = {
+      name: "smart",
+      targets: [
+        { model: "m", weight: 9 },
+        { model: "m", backend: "chat" },
+      ],
+    };
+    await call("POST", "/admin/routes", { body, query: "?dry_run=true" });
+    await call("POST", "/admin/routes", { body, status: 201 });
+    await call("POST", "/admin/routes", { body, status: 409 });
+    await call("POST", "/admin/routes", { body: { name: 1 }, invalidBody: true, status: 400 });
+    await call("GET", "/admin/routes");
+    await call("GET", "/admin/routes/{name}", { parameters });
+    await call("PUT", "/admin/routes/{name}", { parameters, body: { sticky: "none" } });
+    await call("DELETE", "/admin/routes/{name}", { parameters });
+    await call("DELETE", "/admin/routes/{name}", { parameters, status: 404 });
+    await call("GET", "/admin/routes/{name}", { parameters, status: 404 });
+  });
+});
+
 describe("organizations", () => {
   test("the life of an organization", async () => {
     const parameters = { id: "sales" };

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { DURATION_PATTERN, parseDuration } from "../../lib/duration.ts";
-import { text, timestamp } from "./fields.ts";
+import { text, timestamp, timeZone } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const CALENDAR_UNITS = ["minute", "hour", "day", "week", "month"] as const;
@@ -122,14 +122,6 @@ const ruleSchema = z.strictObject({
   ...BEHAVIOUR,
 });
 
-function isTimeZone(name: string): boolean {
-  try {
-    return new Intl.DateTimeFormat("en", { timeZone: name }) !== undefined;
-  } catch {
-    return false;
-  }
-}
-
 export const budgetsSection = defineSection({
   isExtension: true,
   reload: "immediate",
@@ -140,10 +132,7 @@ export const budgetsSection = defineSection({
       .max(8, "must have at most 8 characters")
       .optional()
       .describe("Of all prices and amounts, a word for people. Default: admin.stats.currency."),
-    time_zone: text()
-      .refine(isTimeZone, 'expected a time zone such as "Europe/Berlin" or "UTC"')
-      .default("UTC")
-      .describe("Of the windows of the calendar."),
+    time_zone: timeZone().describe("Of the windows of the calendar."),
     path: text().default("./data/budgets.db").describe("What was spent. A path below ./data lies in server.data_dir."),
     rules: z.array(ruleSchema).max(10_000).prefault([]),
   }),

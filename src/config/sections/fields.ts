@@ -21,6 +21,17 @@ export const timestamp = (): z.ZodType<number, string> =>
 
 export const text = () => z.string().min(1, "must not be empty");
 
+export const timeZone = () =>
+  text().refine(isTimeZone, 'expected a time zone such as "Europe/Berlin" or "UTC"').default("UTC");
+
+function isTimeZone(name: string): boolean {
+  try {
+    return new Intl.DateTimeFormat("en", { timeZone: name }) !== undefined;
+  } catch {
+    return false;
+  }
+}
+
 /** A user of Basic credentials, whose name ends at a colon. */
 export const userName = () => text().regex(/^[^:]*$/, "must not contain a colon");
 

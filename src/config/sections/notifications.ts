@@ -10,6 +10,7 @@ export const NOTIFICATION_EVENTS = [
   "backend_up",
   "circuit_open",
   "circuit_closed",
+  "route_rollback",
   "config_changed",
   "config_refused",
   "key_expiring",

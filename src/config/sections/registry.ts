@@ -24,6 +24,7 @@ import { rateLimitingSection } from "./rate-limiting.ts";
 import { responseCacheSection } from "./response-cache.ts";
 import { responsesSection } from "./responses.ts";
 import { retrySection } from "./retry.ts";
+import { routesSection } from "./routes.ts";
 import { routingSection } from "./routing.ts";
 import type { SectionDefinition } from "./section.ts";
 import { serverSection } from "./server.ts";
@@ -40,6 +41,7 @@ z.config({ jitless: true });
 const sections = {
   server: serverSection,
   backends: backendsSection,
+  routes: routesSection,
   routing: routingSection,
   health_checks: healthChecksSection,
   retry: retrySection,

@@ -59,7 +59,7 @@ class AudioWatch implements StreamWatch {
 
   push(events: Uint8Array): Uint8Array | undefined {
     if (this.#watch === undefined && !hasMarker(events, DATA)) return events;
-    this.#watch ??= hasMarker(events, CHUNK) ? new ChunkWatch(this.#options) : new MarkedWatch(MARKS);
+    this.#watch ??= hasMarker(events, CHUNK) ? new ChunkWatch(this.#options) : new MarkedWatch(MARKS, this.#options);
     return this.#watch.push(events);
   }
 

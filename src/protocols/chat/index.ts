@@ -28,6 +28,13 @@ export const chatClient: ClientProtocol = {
   attachments: attachmentsOf,
   withFile,
   offersSearch: ({ tools, web_search_options }) => isObject(web_search_options) || hasSearchTool({ tools }),
+  settings: {
+    temperature: ["temperature"],
+    top_p: ["top_p"],
+    max_output_tokens: ["max_completion_tokens", "max_tokens"],
+    reasoning_effort: ["reasoning_effort"],
+    seed: ["seed"],
+  },
   losses: {
     parts: {
       "tool-call": lossOfCall,

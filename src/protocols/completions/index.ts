@@ -19,6 +19,7 @@ export const completionsClient: ClientProtocol = {
   streamEncoder: (context) => new CompletionStreamEncoder(context),
   errorBody: encodeErrorBody,
   errorEvent: encodeErrorEvent,
+  settings: { temperature: ["temperature"], top_p: ["top_p"], max_output_tokens: ["max_tokens"], seed: ["seed"] },
   losses: {
     parts: {
       "tool-call": (part) => lossOfCall(part) ?? "answer.calls",

@@ -31,6 +31,12 @@ export const messagesClient: ClientProtocol = {
   ownErrors: { idHeader: "request-id", frameType: "error" },
   offersSearch: hasSearchTool,
   quotesSources: true,
+  settings: {
+    temperature: ["temperature"],
+    top_p: ["top_p"],
+    max_output_tokens: ["max_tokens"],
+    reasoning_effort: ["output_config.effort"],
+  },
   losses: {
     parts: {
       opaque: lossOfItem("messages"),

@@ -28,5 +28,5 @@ export const messagesPassThrough: PassThrough = {
   goesOn: (model) => rulesOf(model).prefill,
   usageOf: ({ usage }) => decodeUsage(usage),
   preamble: new Set(["message_start", "ping"]),
-  watch: () => new MarkedWatch(MARKS),
+  watch: (options) => new MarkedWatch(MARKS, options),
 };

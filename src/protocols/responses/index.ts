@@ -26,6 +26,12 @@ export const responsesClient: ClientProtocol = {
   attachments: attachmentsOf,
   withFile,
   offersSearch: hasSearchTool,
+  settings: {
+    temperature: ["temperature"],
+    top_p: ["top_p"],
+    max_output_tokens: ["max_output_tokens"],
+    reasoning_effort: ["reasoning.effort"],
+  },
   losses: {
     parts: {
       "tool-call": lossOfOtherCall,

@@ -32,5 +32,5 @@ export const responsesPassThrough: PassThrough = {
   itemIdsOf: outputItemIds,
   preamble: new Set(["response.created", "response.queued", "response.in_progress", "ping"]),
   hasFailed: ({ type, status, object }) => type === "response.failed" || (status === "failed" && object === "response"),
-  watch: () => new MarkedWatch(MARKS),
+  watch: (options) => new MarkedWatch(MARKS, options),
 };

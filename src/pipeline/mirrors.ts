@@ -1,0 +1,144 @@
+// Copies of requests for the mirror of a route: the model is asked as any other, and its answer is measured and thrown away. The client's
+// request never waits for it.
+
+import { isFree } from "../backends/kinds.ts";
+import type { RouteSettings } from "../config/sections/routes.ts";
+import type { ByteAllowance } from "../lib/byte-allowance.ts";
+import type { Clock } from "../lib/clock.ts";
+import type { Logger } from "../logging/logger.ts";
+import { mirrorName } from "../model-routes/arm-book.ts";
+import { RequestRecord } from "../stats/request-record.ts";
+import { failureLabel } from "../upstream/failure.ts";
+import { relayInto } from "../upstream/relay.ts";
+import type { RequestContext } from "./context.ts";
+import type { Forwarder } from "./forward.ts";
+import type { Generate } from "./generate.ts";
+import { ASKING_BODY, type ModelRequest, NO_BACKENDS } from "./model-request.ts";
+import type { RequestReporter } from "./observe.ts";
+
+interface MirrorParts {
+  forwarder: Pick<Forwarder, "forward">;
+  reporter: Pick<RequestReporter, "begun" | "finished">;
+  /** For the bodies of copies under way. */
+  memory: ByteAllowance;
+  random(): number;
+  clock: Clock;
+  log: Pick<Logger, "error" | "debug">;
+  newOwnId(): string;
+}
+
+/** Copies under way hold at most so much; beyond it none are made. */
+export const MAX_MIRRORED_BYTES = 64 * 1024 * 1024;
+
+/** A small body holds this much all the same: it bounds how many copies are under way. */
+const LEAST_BYTES = 256 * 1024;
+
+/** Makes a generator that sends copies of routed requests to the mirrors of their routes. */
+export function withMirrors(generate: Generate, parts: MirrorParts): Generate {
+  const { memory, random, log } = parts;
+  return (context, request, frame) => {
+    const generated = generate(context, request, frame);
+    const mirror = request.routed?.route.settings.mirror;
+    if (mirror === undefined || request.routed === undefined || !canBeCopied(request) || random() >= mirror.share) {
+      return generated;
+    }
+    const { route, body } = request.routed;
+    const bytes = Math.max(LEAST_BYTES, body.bytes().length);
+    // It begins behind the first byte of the client's answer, and not at all where there is none.
+    const begin = ({ kind }: { kind: string }) => {
+      if (kind === "replayed") return;
+      if (!memory.take(bytes)) {
+        log.debug({ request_id: context.id }, "a copy for a mirror was left out: too many are under way");
+        return;
+      }
+      setImmediate(() => {
+        void send(parts, context, copyFor(request, mirror), { name: route.settings.name, mirror }).finally(() =>
+          memory.giveBack(bytes),
+        );
+      });
+    };
+    generated.then(begin, () => {});
+    return generated;
+  };
+}
+
+/** What a vendor keeps can be asked of that vendor alone. */
+function canBeCopied({ namesVendorState, foreignFile, operation }: ModelRequest): boolean {
+  return namesVendorState !== true && foreignFile === undefined && !isFree(operation);
+}
+
+type Mirror = NonNullable<RouteSettings["mirror"]>;
+
+function copyFor(request: ModelRequest, { model, backend }: Mirror): ModelRequest {
+  const { body } = request.routed as NonNullable<ModelRequest["routed"]>;
+  return {
+    ...request,
+    model,
+    askedModel: model,
+    body: body.with({ model }),
+    asking: ASKING_BODY,
+    onlyAt: backend === undefined ? undefined : [backend],
+    prefer: undefined,
+    routed: undefined,
+    namedAs: undefined,
+    answered: undefined,
+    avoid: NO_BACKENDS,
+  };
+}
+
+async function send(
+  { forwarder, reporter, clock, log, newOwnId }: MirrorParts,
+  of: RequestContext,
+  request: ModelRequest,
+  { name, mirror }: { name: string; mirror: Mirror },
+): Promise<void> {
+  const record = new RequestRecord(newOwnId(), of.id, clock.now(), clock.now);
+  const { signal } = new AbortController();
+  const context: RequestContext = {
+    ...of,
+    client: { signal },
+    caller: undefined,
+    record,
+    heldBytes: 0,
+    spans: undefined,
+  };
+  record.operation = request.operation;
+  record.model = request.model;
+  record.stream = request.stream;
+  record.isRead = true;
+  reporter.begun(context);
+  const arm = { route: name, arm: mirrorName(mirror) };
+  record.askArms([arm]);
+  record.add({ kind: "route", ...arm, how: "mirror" });
+  let status = 200;
+  try {
+    const result = await forwarder.forward(context, request, true);
+    if (result.kind === "failed") {
+      status = result.failure.kind === "status" ? result.failure.status : 502;
+      record.lastFailure = failureLabel(result.failure);
+      record.isOutage = true;
+    } else {
+      record.firstByteMs = record.sinceStartMs;
+      if (result.kind === "stream") await drained(result.live, record);
+    }
+  } catch (error) {
+    status = 503;
+    record.isOutage = true;
+    record.lastFailure ??= "not_sent";
+    log.debug({ request_id: of.id, err: error }, "a copy for a mirror could not be sent");
+  }
+  reporter.finished(context, status, record.sinceStartMs);
+  record.settle();
+}
+
+/** Reads a stream to its end; nothing of it is kept. */
+function drained(live: Parameters<typeof relayInto>[0], record: RequestRecord): Promise<void> {
+  const sink = { write: ({ length }: Uint8Array) => length, close() {}, fail() {} };
+  return relayInto(live, sink, {
+    takeover: undefined,
+    tap: undefined,
+    finished(failure) {
+      if (failure !== undefined) record.streamFailure = failureLabel(failure);
+    },
+  }).done;
+}
