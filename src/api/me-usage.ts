@@ -78,6 +78,8 @@ const request = shape({
   operation: text,
   model: text,
   answered_by: described(orNull(text), "The model that stood in."),
+  route: described(orNull(text), "The route that was asked for."),
+  arm: described(orNull(text), "The target of the route that was asked last."),
   stream: flag,
   status: orNull(count),
   code: described(orNull(text), "Of the error that it was answered with."),

@@ -821,7 +821,7 @@ describe("routes", () => {
       name: "smart",
       targets: [
         { model: "m", weight: 9 },
-        { model: "m", backend: "chat" },
+        { model: "m", backend: "engine" },
       ],
     };
     await call("POST", "/admin/routes", { body, query: "?dry_run=true" });
