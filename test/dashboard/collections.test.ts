@@ -236,6 +236,30 @@ describe("an organization", () => {
   });
 });
 
+describe("a route", () => {
+  test("is added by a form, shows its targets side by side, and is removed", async () => {
+    await goTo("routes", "Routes");
+    await page.getByRole("link", { name: "Add a route" }).click();
+    await field("Name").fill("smart");
+    await field("Targets").fill('[{"model": "qwen3-32b", "weight": 3}, {"model": "absent", "name": "canary"}]');
+    await field("Sticky").selectOption("none");
+    await accepted();
+    await button("Add the route").click();
+    await page.getByRole("row", { name: /^smart qwen3-32b \(main\) ?canary 3 ?1 0 ?0/ }).waitFor();
+    for (let index = 0; index < 4; index++) {
+      expect(
+        (await busy.gateway.chat({ model: "smart", messages: [{ role: "user", content: `question ${index}` }] }))
+          .status,
+      ).toBe(200);
+    }
+    await page.reload();
+    await page.getByRole("row", { name: /canary 3 ?1 4 ?1 0 % ?100 % \(/ }).waitFor();
+    await button("Remove smart").click();
+    await dialog().getByRole("button", { name: "Remove the route" }).click();
+    await page.getByText("There is no route:").waitFor();
+  });
+});
+
 describe("a key", () => {
   const keyOf = async (id: string) =>
     (await told<{ keys: Record<string, unknown>[] }>("/admin/keys")).keys.find((key) => key.id === id);

@@ -18,6 +18,7 @@ import { PlaygroundPage } from "../pages/playground.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
 import { RequestPage } from "../pages/request.tsx";
 import { RequestsPage } from "../pages/requests.tsx";
+import { RoutesPage } from "../pages/routes.tsx";
 import { UsagePage } from "../pages/usage.tsx";
 
 interface PageEntry {
@@ -38,6 +39,7 @@ const ENTRIES = {
   errors: { label: "Errors", page: ErrorsPage, hasRange: true },
   backends: { label: "Backends", page: BackendsPage, hasRange: true },
   models: { label: "Models", page: ModelsPage, hasRange: true },
+  routes: { label: "Routes", page: RoutesPage },
   fallback: { label: "Fallback chains", page: FallbackPage },
   keys: { label: "Keys", page: KeysPage },
   organizations: { label: "Organizations", page: OrganizationsPage },

@@ -21,6 +21,8 @@ const OUTCOMES = [
 /** Names of the filters in the address of the page. */
 export const FILTERS = [
   "model",
+  "route",
+  "arm",
   "backend",
   "key",
   "user",
@@ -62,6 +64,8 @@ export function Filters({ filters, change, backends, keys }: FiltersProps) {
   return (
     <search aria-label="Requests to show" class="filters">
       <Field {...about("model", "Model")} list={models} />
+      <Field {...about("route", "Route")} />
+      <Field {...about("arm", "Target of the route")} />
       <Field {...about("backend", "Backend")} list={backends.map(({ name }) => name)} />
       <Field {...about("key", "Key")} list={keys.map(({ id }) => id)} />
       <Field {...about("user", "User")} />

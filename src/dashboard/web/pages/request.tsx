@@ -89,6 +89,7 @@ function Details(story: RequestStory) {
         of={[
           ["Started", dateTime(story.started_at)],
           ["Model", answered_by === null || answered_by === model ? model : `${model}, fallback ${answered_by}`],
+          ...(story.route === null ? [] : [["Route", `${story.route}, target ${story.arm ?? "none"}`] as const]),
           ["Operation", `${operation}${stream ? ", streamed" : ""}`],
           ["Backend", backend ?? "–"],
           ["Key", key_id === null ? "none" : <RequestsOf by="key" name={key_id} />],

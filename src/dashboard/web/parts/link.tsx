@@ -25,7 +25,7 @@ export function Link({ to, id, query, children, ...attributes }: LinkProps) {
 }
 
 interface RequestsOfProps {
-  by: "model" | "backend" | "key";
+  by: "model" | "route" | "backend" | "key";
   name: string;
   class?: string;
 }
