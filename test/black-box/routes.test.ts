@@ -245,7 +245,10 @@ describe("conditions", () => {
   ];
   for (const [name, body, arm, headers] of cases) {
     test(`${name}: ${arm}`, async () => {
-      const response = await gateway.chat({ model: "smart", messages: hello, ...body }, headers === undefined ? {} : { headers });
+      const response = await gateway.chat(
+        { model: "smart", messages: hello, ...body },
+        headers === undefined ? {} : { headers },
+      );
       expect(response.status).toBe(200);
       expect(response.headers.get("x-signalbox-arm")).toBe(arm);
     });
@@ -381,5 +384,48 @@ describe("names", () => {
     expect((await gateway.chat({ model: "smart", messages: hello }, { headers })).status).toBe(200);
     expect((await gateway.chat({ model: "big", messages: hello }, { headers })).status).toBe(403);
     expect(await modelIds(await gateway.fetch("/v1/models", { headers }))).toEqual(["smart"]);
+  });
+});
+
+describe("what one vendor keeps", () => {
+  test("brings the conversation back to the target that has it", async () => {
+    const openai = bed.backend();
+    const other = bed.backend();
+    const gateway = await bed.gateway({
+      config: {
+        health_checks: { enabled: false },
+        backends: [
+          { name: "openai", type: "openai", url: openai.url, api_key: "sk-sekret-1", models: ["gpt"] },
+          { name: "other", url: other.url, models: ["small"] },
+        ],
+        routes: [{ name: "smart", sticky: "none", targets: [{ model: "gpt" }, { model: "small", weight: 3 }] }],
+      },
+    });
+    const response = (id: string) => ({
+      body: JSON.stringify({ id, object: "response", status: "completed", model: "gpt-1", output: [] }),
+    });
+    let id: string | undefined;
+    for (let turn = 0; turn < 8 && id === undefined; turn++) {
+      openai.reset(response("resp_vendor"));
+      const first = await gateway.post("/v1/responses", { model: "smart", input: "Hello!" });
+      if (first.headers.get("x-signalbox-arm") === "gpt") id = ((await first.json()) as { id: string }).id;
+    }
+    expect(id).toBe("resp_vendor");
+    for (let turn = 0; turn < 4; turn++) {
+      openai.reset(response(`resp_${turn}`));
+      const next = await gateway.post("/v1/responses", { model: "smart", input: "And?", previous_response_id: id });
+      expect(next.headers.get("x-signalbox-arm")).toBe("gpt");
+      expect(await next.json()).toMatchObject({ id: `resp_${turn}`, model: "smart" });
+    }
+  });
+
+  test("that the gateway keeps itself goes on with any target", async () => {
+    const { gateway } = await start(SHARED);
+    const first = await gateway.post("/v1/responses", { model: "smart", input: "Hello!" });
+    const { id } = (await first.json()) as { id: string };
+    for (let turn = 0; turn < 10; turn++) {
+      const next = await gateway.post("/v1/responses", { model: "smart", input: "And?", previous_response_id: id });
+      expect(next.status).toBe(200);
+    }
   });
 });
