@@ -89,6 +89,15 @@ describe("an answer", () => {
   });
 });
 
+test("an answer of a route is that of its target, with the fields that it sets", async () => {
+  const backend = startBackend();
+  const routes: ConfigDocument["routes"] = [{ name: "smart", targets: [{ model: "m", set: { temperature: 0.3 } }] }];
+  const { gateway, lastStory } = await start([backend], { routes });
+  expect(textOf(await readAll(gateway.generate({ ...request, model: "smart" }, open())))).toBe("one two");
+  expect(backend.requests[0]?.json()).toMatchObject({ model: "m", temperature: 0.3 });
+  expect(await lastStory()).toMatchObject({ model: "m", route: "smart", arm: "m" });
+});
+
 describe("trouble", () => {
   test("with the backend is a failure event, and is told in the story", async () => {
     const { gateway, lastStory } = await start([startBackend(failure(400, "no such tool"))]);
