@@ -6,9 +6,11 @@ import type { BackendBoard, BackendEntry } from "../backends/board.ts";
 import { conversationFormat, converses } from "../backends/kinds.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
+import type { RouteSettings } from "../config/sections/routes.ts";
 import { effortLevels, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
 import type { Effort } from "../generation/request.ts";
 import { unlessAborted } from "../lib/abortable-delay.ts";
+import { isGlob } from "../lib/glob.ts";
 import { resolveAlias } from "../models/aliases.ts";
 import { isChatModel } from "../models/chat-models.ts";
 import { createModelMetadata, type ModelMetadataSource } from "../models/metadata.ts";
@@ -50,13 +52,23 @@ export function createAgentModels({ gateway, snapshot }: AgentModelsParts): AcpM
         const chatting = fleet.board.candidates(id).filter(({ backend }) => converses(backend));
         return chatting.length > 0 && isChatModel(id, facts?.capabilities) ? [toOffered(id, facts, chatting)] : [];
       });
-      const { model } = snapshot().settings.acp;
+      const { acp, routes } = snapshot().settings;
+      models.unshift(...routesAmong(models, routes));
+      const { model } = acp;
       if (model === undefined) return models;
       // It may be an alias, or have a fallback chain: a model that no backend lists can have an answer, too.
       const first = models.find(({ id }) => id === model) ?? toOffered(model, metadata.ofAny(model, []), []);
       return [first, ...models.filter((each) => each !== first)];
     },
   };
+}
+
+/** A route is offered while one of its models is, with what that one takes. */
+function routesAmong(models: readonly OfferedModel[], routes: readonly RouteSettings[]): OfferedModel[] {
+  return routes.flatMap(({ name, targets }) => {
+    const first = models.find(({ id }) => targets.some((target) => target.model === id));
+    return first === undefined || isGlob(name) ? [] : [{ ...first, id: name, name }];
+  });
 }
 
 function toOffered(id: string, facts: ModelMetadata | undefined, serving: readonly BackendEntry[]): OfferedModel {

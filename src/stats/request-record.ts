@@ -139,7 +139,7 @@ export class RequestRecord {
   readonly startedAtMs: number;
   /** "chat", "messages", "embeddings", …; empty of requests that ask no model. */
   operation = "";
-  /** The model that was asked for, after aliases; the client's own text where no such model exists. Empty until it is known. */
+  /** The model that was asked for, after aliases and routes; the client's own text where no such model exists. Empty until it is known. */
   model = "";
   /** The route that the client asked for. */
   route: string | undefined = undefined;

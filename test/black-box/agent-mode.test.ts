@@ -66,6 +66,14 @@ test("an answer comes through the gateway's pipeline, and no address is opened",
   expect(agent.lines.at(-1)).toEqual({ stopped: true });
 });
 
+test("a route is offered as a model, and answers by its target", async () => {
+  const backend = startBackend();
+  const routes = [{ name: "smart", targets: [{ model: "m" }] }];
+  await using agent = start({ config: { backends: [{ name: "b", type: "vllm", url: backend.url }], routes } });
+  expect(await agent.ask({ ask: "models" })).toMatchObject([{ id: "smart", name: "smart" }, { id: "m" }]);
+  expect(await agent.ask({ ask: "generate", model: "smart" })).toBe("one two");
+});
+
 test("whatever prints, only lines of the server reach standard output", async () => {
   await using agent = start();
   agent.send({ ask: "print" });
