@@ -1,6 +1,5 @@
 // The endpoints that ask a model for something: read the request, have it generated, answer in the client's format.
 
-import { requireModel } from "../access/api-keys.ts";
 import { conventionsOf, type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
@@ -26,7 +25,7 @@ import { EVENT_STREAM, isBackendsFault } from "../upstream/send.ts";
 
 export interface GenerationParts {
   generate: Generate;
-  names: Pick<ModelNames, "resolve">;
+  names: Pick<ModelNames, "requireAllowed" | "resolve">;
   bodies: BodyReader;
   now(): number;
   wallTime(): number;
@@ -83,7 +82,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
         asked = arranged instanceof Promise ? await arranged : arranged;
         record.model = cut(asked.model);
       }
-      requireModel(context.caller, asked.model);
+      names.requireAllowed(context.caller, asked.model);
       begun(context);
       const resolved = names.resolve(context, asked);
       asked = resolved instanceof Promise ? await resolved : resolved;

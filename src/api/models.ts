@@ -1,6 +1,5 @@
 // GET /v1/models and GET /v1/models/{model}.
 
-import { requireModel } from "../access/api-keys.ts";
 import type { Caller } from "../access/caller.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -17,7 +16,7 @@ export interface ModelParts {
   fleet: Pick<ServingFleet, "board" | "models">;
   metadata: ModelMetadataSource;
   toShownList: ReturnType<typeof createListEnricher>;
-  names: Pick<ModelNames, "modelsBehind" | "isRoute" | "routes">;
+  names: Pick<ModelNames, "requireAllowed" | "modelsBehind" | "isRoute" | "routes">;
 }
 
 /** Those that the caller's key may use. */
@@ -100,7 +99,7 @@ export function modelFields({ metadata, names }: ModelParts, { id, backends }: F
 
 /** Throws 403 for a model that the caller's key may not use, and 404 for one that there is not. */
 export async function findAllowed(models: ModelParts, model: string, caller: Caller | undefined): Promise<FoundModel> {
-  requireModel(caller, model);
+  models.names.requireAllowed(caller, model);
   for (const behind of models.names.modelsBehind(model)) {
     const found = await models.fleet.models.find(behind);
     if (found === undefined) continue;

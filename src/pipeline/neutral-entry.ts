@@ -1,7 +1,6 @@
 // The front door for callers that do not speak HTTP: a neutral request in, neutral events out, on the way of every other
 // request, with its limits, its story and its place in the statistics.
 
-import { requireModel } from "../access/api-keys.ts";
 import type { Caller } from "../access/caller.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Overrides } from "../config/sections/routes.ts";
@@ -49,7 +48,7 @@ interface NeutralEntryParts {
   /** A limit has refused a request. */
   limited?: ((scope: string) => void) | undefined;
   aliases(asked: ModelRequest): ModelRequest;
-  names: Pick<ModelNames, "resolve">;
+  names: Pick<ModelNames, "requireAllowed" | "resolve">;
   settings: Settings;
   clock: Clock;
   newOwnId(): string;
@@ -88,7 +87,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
 
   /** What is done with it before a backend is looked for. Throws 403 and 429. */
   async function admit({ caller }: RequestContext, asked: ModelRequest): Promise<void> {
-    requireModel(caller, asked.model);
+    names.requireAllowed(caller, asked.model);
     const { keyId, requestsPerMinute: perMinute } = caller ?? {};
     const decision = await (caller && limiter.take({ clientAddress: undefined, keyId, perMinute, key: undefined }));
     if (decision === undefined || decision.allowed) return;

@@ -1,6 +1,8 @@
 // Where the name that a client asks for becomes a model: the target of a route, or a model on the backend that the name begins
 // with.
 
+import { requireModel } from "../access/api-keys.ts";
+import type { Caller } from "../access/caller.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import { broughtBy, conventionsOf, formatOf, mayHoldFiles, writesText } from "../backends/kinds.ts";
 import type { Feature, Overrides, TargetSettings } from "../config/sections/routes.ts";
@@ -70,6 +72,13 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
   }
 
   return {
+    /** Throws 403 for a name that the caller's key may not use; a model that it may use can be asked of one backend, too. */
+    requireAllowed(caller: Caller | undefined, name: string): void {
+      const isOfModel = caller?.allowsModel?.(name) === false && name.includes("/");
+      const model = isOfModel ? pinOf(name)?.model : undefined;
+      requireModel(caller, model !== undefined && caller?.allowsModel?.(model) === true ? model : name);
+    },
+
     /** A promise only where a default route may hide a model that has to be looked for. */
     resolve(context: RequestContext, asked: ModelRequest): Eventually<ModelRequest> {
       const { model } = asked;

@@ -112,7 +112,7 @@ const MAX_STEPS = 64;
 const MAX_CANDIDATES = 32;
 
 /** Estimates of what is held in memory. */
-const RECORD_BYTES = 460;
+const RECORD_BYTES = 490;
 const STEP_BYTES = 130;
 const CANDIDATE_BYTES = 80;
 const NAME_BYTES = 8;

@@ -85,6 +85,8 @@ describe("explain one request", () => {
       operation: "chat",
       model: "m",
       answered_by: "m2",
+      route: null,
+      arm: null,
       stream: true,
       key_id: "k",
       user_id: null,

@@ -376,6 +376,15 @@ describe("names", () => {
     expect(await response.json()).toMatchObject({ model: "smart" });
   });
 
+  test("of a key that may use a model allow it on one backend, and no other model there", async () => {
+    const { gateway } = await start([], {
+      api_keys: { mode: "blocking", keys: [{ id: "k", key: "sk-sekret-pin", models: ["small"] }] },
+    });
+    const headers = { Authorization: "Bearer sk-sekret-pin" };
+    expect((await gateway.chat({ model: "trial/small", messages: hello }, { headers })).status).toBe(200);
+    expect((await gateway.chat({ model: "main/big", messages: hello }, { headers })).status).toBe(403);
+  });
+
   test("of a key allow the route without its targets", async () => {
     const { gateway } = await start([{ name: "smart", targets: [{ model: "big" }] }], {
       api_keys: { mode: "blocking", keys: [{ id: "k", key: "sk-sekret-route", models: ["smart"] }] },
