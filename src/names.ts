@@ -1,13 +1,15 @@
 // The one table of names: every accepted spelling of a backend kind and of an image model, and its canonical form.
 
+import { PRESETS, type Preset, type PresetName } from "./presets.ts";
+
 /** The version of this release; package.json carries the same, which a test proves. */
 export const VERSION = "0.1.0";
 
 /** Reported as `service` by GET /health and as the program's name in messages. */
 export const SERVICE_NAME = "signalbox";
 
-/** Canonical names with other accepted spellings; compared in lower case. */
-const KIND_SPELLINGS = {
+/** Canonical names with other accepted spellings, compared in lower case; those of presets stand in their table. */
+const OWN_SPELLINGS = {
   openai: [],
   azure: ["azure_openai", "azure-openai"],
   anthropic: [],
@@ -21,9 +23,14 @@ const KIND_SPELLINGS = {
   demo: [],
 } as const satisfies Record<string, readonly string[]>;
 
-export type BackendKindName = keyof typeof KIND_SPELLINGS;
+export type BackendKindName = keyof typeof OWN_SPELLINGS | PresetName;
 
-export const BACKEND_KIND_NAMES = Object.keys(KIND_SPELLINGS) as readonly BackendKindName[];
+const KIND_SPELLINGS: Readonly<Record<string, readonly string[]>> = {
+  ...OWN_SPELLINGS,
+  ...Object.fromEntries(Object.entries<Preset>(PRESETS).map(([name, { spellings = [] }]) => [name, spellings])),
+};
+
+export const BACKEND_KIND_NAMES = Object.keys(KIND_SPELLINGS) as BackendKindName[];
 
 /** The type of a server whose type is not configured; its model list may tell (backends/detect.ts). */
 export const UNKNOWN_KIND: BackendKindName = "generic";
@@ -42,15 +49,20 @@ const SPECIFICATION_KINDS: readonly (readonly [spelling: string, kind: BackendKi
 ];
 
 const CANONICAL_KINDS: ReadonlyMap<string, BackendKindName> = new Map([
-  ...BACKEND_KIND_NAMES.flatMap((name) => [name, ...KIND_SPELLINGS[name]].map((spelling) => [spelling, name] as const)),
+  ...BACKEND_KIND_NAMES.flatMap((name) => [name, ...spellingsOf(name)].map((spelling) => [spelling, name] as const)),
   ...SPECIFICATION_KINDS,
 ]);
 
 /** Every spelling that people use, canonical names first; for the JSON Schema and for "did you mean". */
 export const BACKEND_KIND_SPELLINGS: readonly string[] = [
   ...BACKEND_KIND_NAMES,
-  ...BACKEND_KIND_NAMES.flatMap((name) => KIND_SPELLINGS[name]),
+  ...BACKEND_KIND_NAMES.flatMap(spellingsOf),
 ];
+
+/** The other accepted spellings of a kind. */
+function spellingsOf(kind: BackendKindName): readonly string[] {
+  return KIND_SPELLINGS[kind] ?? [];
+}
 
 /** The canonical kind for any accepted spelling, in any letter case; undefined for an unknown one. */
 export function resolveBackendKind(spelling: string): BackendKindName | undefined {

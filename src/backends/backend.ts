@@ -65,7 +65,7 @@ export function toBackend(settings: BackendSettings): Backend {
     name: settings.name,
     kind,
     paths: pathsIn(kind, settings.protocols),
-    rootUrl: isSocket ? "http://localhost" : withoutVersionPath(url),
+    rootUrl: isSocket ? "http://localhost" : rootUrlOf(url, kind),
     socketPath: isSocket ? url.slice("unix:".length) : undefined,
     weight: settings.weight,
     configuredModels: configuredModels(settings),
@@ -103,6 +103,17 @@ function ownHeadersOf({ headers }: BackendSettings): Backend["ownHeaders"] {
 export function displayUrl(backend: Backend): string {
   if (backend.socketPath !== undefined) return `unix:${backend.socketPath}`;
   return withoutCredentials(backend.rootUrl);
+}
+
+/** The beginning of the usual address is completed, so that the host alone is enough. */
+function rootUrlOf(url: string, { defaultUrl, mount }: BackendKind): string {
+  const [root, usual] = [url, defaultUrl ?? ""].map((address) => {
+    const withoutVersion = withoutVersionPath(address);
+    return mount !== undefined && withoutVersion.endsWith(mount)
+      ? withoutVersion.slice(0, -mount.length)
+      : withoutVersion;
+  }) as [string, string];
+  return usual.startsWith(`${root}/`) ? usual : root;
 }
 
 /** "http://host/v1/" and "http://host" are the same backend: the paths of the kinds table carry the version. */

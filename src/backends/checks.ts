@@ -13,13 +13,15 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
 
     const kind = BACKEND_KINDS[backend.type];
     if (backend.url === undefined && kind.defaultUrl === undefined) {
-      tell("url", `is required for a backend of type ${kind.name}`);
+      const form = kind.urlForm === undefined ? "" : `, such as ${kind.urlForm}`;
+      tell("url", `is required for a backend of type ${kind.name}${form}`);
     }
     if (backend.tls !== undefined && !(backend.url ?? kind.defaultUrl)?.startsWith("https:")) {
       tell("tls", 'is for addresses that begin with "https://"; give such a url, or remove tls');
     }
     if (kind.modelList === undefined && configuredModels(backend) === undefined) {
-      tell("models", `is required for ${kind.name}: the names of its deployments`);
+      const names = kind.deployments === undefined ? "it has no list of its models" : "the names of its deployments";
+      tell("models", `is required for ${kind.name}: ${names}`);
     }
     if (backend.forward_headers.length > 0 && !kind.takesOrganisation) {
       tell("forward_headers", belongsTo("takesOrganisation", kind));

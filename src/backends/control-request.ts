@@ -79,7 +79,10 @@ export function failureText(error: unknown): string {
 /** Describes a status that no rule accepts, with its most likely reason. */
 export function statusText(backend: Backend, status: number): string {
   if (status === 401 || status === 403) {
-    const hint = backend.apiKey === undefined ? "it wants an api_key, none is configured" : "the api_key is refused";
+    const variable = backend.kind.environment?.keys[0];
+    const example = variable === undefined ? "" : ` (api_key: \${${variable}})`;
+    const hint =
+      backend.apiKey === undefined ? `it wants an api_key, none is configured${example}` : "the api_key is refused";
     return `HTTP ${status} (${hint})`;
   }
   return status >= 300 && status < 400 ? `HTTP ${status} (redirects are not followed)` : `HTTP ${status}`;

@@ -13,9 +13,9 @@ test.each([
   expect(detectKind(owners)?.name).toBe(kind);
 });
 
-test("SGLang is a generic backend that goes on with a beginning of its answer", () => {
+test("SGLang goes on with a beginning of its answer", () => {
   expect(detectKind(["sglang"])).toMatchObject({
-    name: "generic",
+    name: "sglang",
     prefill: { chat: { continue_final_message: true } },
   });
   expect(detectKind(["sglang", "vllm"])?.prefill).toBeUndefined();

@@ -2,13 +2,11 @@
 
 import { UNKNOWN_KIND } from "../names.ts";
 import type { Backend } from "./backend.ts";
-import { BACKEND_KINDS, type BackendKind, SGLANG } from "./kinds.ts";
+import { BACKEND_KINDS, type BackendKind } from "./kinds.ts";
 
 /** By the owned_by that only they write; that of others ("library", "organization_owner") proves nothing. */
 const SIGNS: ReadonlyMap<string | undefined, BackendKind> = new Map(
-  [...Object.values(BACKEND_KINDS), SGLANG].flatMap((kind) =>
-    kind.ownerSign === undefined ? [] : [[kind.ownerSign, kind]],
-  ),
+  Object.values(BACKEND_KINDS).flatMap((kind) => (kind.ownerSign === undefined ? [] : [[kind.ownerSign, kind]])),
 );
 
 export function isDetectable(backend: Backend): boolean {

@@ -4,8 +4,9 @@
 import type { ProtocolName } from "../generation/content.ts";
 import { GEMINI_EFFORTS, OPENAI_EFFORTS, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
 import type { JsonObject } from "../lib/json.ts";
-import { type BackendKindName, UNKNOWN_KIND } from "../names.ts";
-import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT } from "../protocols/chat/quirks.ts";
+import type { BackendKindName } from "../names.ts";
+import { PRESETS, type Preset, type PresetName, type PresetOperation } from "../presets.ts";
+import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT, vendorChat } from "../protocols/chat/quirks.ts";
 import type { Dialect } from "../protocols/protocol.ts";
 
 /** An operation of backends; each has an endpoint of its own. Those that generate have the name of their format. */
@@ -204,6 +205,10 @@ export interface BackendKind extends Dialect {
   name: BackendKindName;
   /** Used when the configuration gives no url. */
   defaultUrl?: string;
+  /** What its url looks like, where none is usual. */
+  urlForm?: string;
+  /** The beginning of the path of the documented address, which its paths have themselves: an address may end in it. */
+  mount?: string;
   /** How the API key is sent: a bearer token, or bare in the named header. */
   auth: { header: string; scheme: "bearer" | "bare" };
   /** Headers that every request to this kind carries. */
@@ -216,8 +221,11 @@ export interface BackendKind extends Dialect {
   intake?: { path: string; of: "server" | "model" };
   /** The tag that a model's name without one means, in requests, in lists and in configuration alike. */
   impliedTag?: string;
-  /** Variables of the environment from which the vendor's own SDK takes its key (the first that is set) and address. */
-  environment?: { keys: readonly string[]; url?: string };
+  /**
+   * Variables of the environment from which the vendor's own SDK takes its key (the first that is set) and address, and
+   * whether the zero configuration uses them.
+   */
+  environment?: { keys: readonly string[]; url?: string; isFound?: boolean };
   /** Of an engine whose list of models names no owner that is its own; one of them is enough. */
   localSigns?: readonly EngineSign[];
   /** Its header `Server`, which it sends also while it loads its model. */
@@ -342,11 +350,67 @@ function openAiStyle(name: BackendKindName, more: Partial<BackendKind> & Pick<Ba
   };
 }
 
+/** The usual path of an operation behind a base URL. */
+const BEHIND_BASE: Readonly<Record<PresetOperation, string>> = {
+  chat: "/chat/completions",
+  completions: "/completions",
+  embeddings: "/embeddings",
+  images: "/images/generations",
+  moderations: "/moderations",
+  rerank: "/rerank",
+  speech: "/audio/speech",
+  transcriptions: "/audio/transcriptions",
+  translations: "/audio/translations",
+};
+
+const RATE_HEADERS = OPENAI_RESPONSE_HEADERS.filter((name) => name.startsWith("x-ratelimit-"));
+
+/** The kind that the row of a preset means. */
+function presetKind(name: PresetName, preset: Preset): BackendKind {
+  const { url, urlForm, mount = "", key, serves, paths, health, chat = {} } = preset;
+  const isEngine = key === undefined;
+  const behindRoot = mount + (/\/v1$/.exec(url ?? urlForm ?? "")?.[0] ?? "");
+  const list = preset.list ?? `${behindRoot}/models`;
+  const chatPath = behindRoot + BEHIND_BASE.chat;
+  const listOrChat =
+    list === false ? probe(chatPath, [], { method: "POST", acceptStatus: [200, 400, 422], body: "{}" }) : probe(list);
+  const { modelList: _, ...unlisted } = openAiStyle(name, {
+    ...(url !== undefined && { defaultUrl: url }),
+    ...(urlForm !== undefined && { urlForm }),
+    ...(mount !== "" && { mount }),
+    ...(key !== undefined && { environment: { keys: [key], isFound: preset.isFound === true } }),
+    paths: {
+      ...Object.fromEntries(serves.map((operation) => [operation, behindRoot + BEHIND_BASE[operation]])),
+      ...paths,
+    },
+    probe: health === undefined ? listOrChat : probe(health, list === false ? [] : [list]),
+    ...(preset.provider !== undefined && { provider: preset.provider }),
+    // What an engine writes there is often the file of a model; a vendor that serves models of others names their makers.
+    ...(isEngine && { ownedBy: name }),
+    ...(preset.ownerSign !== undefined && { ownerSign: preset.ownerSign }),
+    ...(preset.continues === true && { prefill: CONTINUE_FINAL_MESSAGE }),
+    ...(chat.noLinks === true && { inlines: "all" }),
+    ...(chat.nestedReasoning === true && { nestedReasoning: "known" }),
+    ...(!isEngine && { responseHeaders: RATE_HEADERS }),
+    ...(chat.efforts !== undefined && { efforts: chat.efforts }),
+    chat: vendorChat(isEngine ? ENGINE_CHAT : UNKNOWN_CHAT, chat),
+  });
+  return list === false ? unlisted : { ...unlisted, modelList: { path: list } };
+}
+
+function presetKinds(): Record<PresetName, BackendKind> {
+  const rows = Object.entries(PRESETS) as [PresetName, Preset][];
+  return Object.fromEntries(rows.map(([name, preset]) => [name, presetKind(name, preset)])) as Record<
+    PresetName,
+    BackendKind
+  >;
+}
+
 /** Discovery adds the backends that it finds in this order. */
 export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   openai: openAiStyle("openai", {
     defaultUrl: "https://api.openai.com",
-    environment: { keys: ["OPENAI_API_KEY"], url: "OPENAI_BASE_URL" },
+    environment: { keys: ["OPENAI_API_KEY"], url: "OPENAI_BASE_URL", isFound: true },
     paths: { ...OPENAI_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS, ...MODERATION_PATHS, responses: "/v1/responses" },
     probe: probe("/v1/models"),
     ownedBy: "openai",
@@ -381,7 +445,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   anthropic: {
     name: "anthropic",
     defaultUrl: "https://api.anthropic.com",
-    environment: { keys: ["ANTHROPIC_API_KEY"], url: "ANTHROPIC_BASE_URL" },
+    environment: { keys: ["ANTHROPIC_API_KEY"], url: "ANTHROPIC_BASE_URL", isFound: true },
     auth: { header: "x-api-key", scheme: "bare" },
     headers: { "anthropic-version": "2023-06-01" },
     paths: { messages: "/v1/messages", "count-tokens": "/v1/messages/count_tokens" },
@@ -404,7 +468,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   gemini: {
     name: "gemini",
     defaultUrl: "https://generativelanguage.googleapis.com",
-    environment: { keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"] },
+    environment: { keys: ["GEMINI_API_KEY", "GOOGLE_API_KEY"], isFound: true },
     auth: { header: "x-goog-api-key", scheme: "bare" },
     headers: {},
     paths: {
@@ -508,11 +572,5 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     ownedBy: "signalbox",
     isEmbedded: true,
   }),
-};
-
-/** The kind of a generic backend whose list says that it is SGLang, which has no type of its own. */
-export const SGLANG: BackendKind = {
-  ...BACKEND_KINDS[UNKNOWN_KIND],
-  ownerSign: "sglang",
-  prefill: CONTINUE_FINAL_MESSAGE,
+  ...presetKinds(),
 };

@@ -3,6 +3,7 @@
 import { afterEach, describe, expect, test } from "bun:test";
 import { createServer, type Socket } from "node:net";
 import { documentSchema } from "../config/sections/registry.ts";
+import { PRESETS, type Preset } from "../presets.ts";
 import { type DiscoveryOptions, discover } from "./discover.ts";
 import { readPorts } from "./ports.ts";
 
@@ -78,17 +79,24 @@ describe("keys in the environment", () => {
     expect(JSON.stringify({ backends, found })).not.toContain("sk-");
   });
 
-  test("of services without a type of their own become backends at the services' addresses", async () => {
+  test("of presets count where the variable is unmistakable", async () => {
     const services = ["GROQ", "MISTRAL", "DEEPSEEK", "XAI", "OPENROUTER"];
     const env = Object.fromEntries(services.map((name) => [`${name}_API_KEY`, `sekret-${name}`]));
-    const { backends, found } = await find({ env: { ...env, AWS_ACCESS_KEY_ID: "sekret", COHERE_API_KEY: "sekret" } });
+    const others = Object.values<Preset>(PRESETS).flatMap(({ key, isFound }) =>
+      key === undefined || isFound ? [] : [key],
+    );
+    const { backends, found } = await find({
+      env: { ...env, AWS_ACCESS_KEY_ID: "sekret", ...Object.fromEntries(others.map((name) => [name, "sekret"])) },
+    });
+    expect(others).toContain("GITHUB_TOKEN");
     expect(backends).toEqual([
-      { name: "groq", type: "generic", url: "https://api.groq.com/openai/v1", api_key: "${GROQ_API_KEY}" },
-      { name: "mistral", type: "generic", url: "https://api.mistral.ai/v1", api_key: "${MISTRAL_API_KEY}" },
-      { name: "deepseek", type: "generic", url: "https://api.deepseek.com/v1", api_key: "${DEEPSEEK_API_KEY}" },
-      { name: "xai", type: "generic", url: "https://api.x.ai/v1", api_key: "${XAI_API_KEY}" },
-      { name: "openrouter", type: "generic", url: "https://openrouter.ai/api/v1", api_key: "${OPENROUTER_API_KEY}" },
+      { name: "groq", type: "groq", api_key: "${GROQ_API_KEY}" },
+      { name: "mistral", type: "mistral", api_key: "${MISTRAL_API_KEY}" },
+      { name: "deepseek", type: "deepseek", api_key: "${DEEPSEEK_API_KEY}" },
+      { name: "xai", type: "xai", api_key: "${XAI_API_KEY}" },
+      { name: "openrouter", type: "openrouter", api_key: "${OPENROUTER_API_KEY}" },
     ]);
+    expect(found[0]).toMatchObject({ kind: "groq", url: "https://api.groq.com/openai/v1" });
     expect(found.map(({ how }) => how)).toEqual(Object.keys(env));
     expect(documentSchema.safeParse({ backends }).success).toBe(true);
     expect(JSON.stringify({ backends, found })).not.toContain("sekret");
@@ -140,7 +148,7 @@ describe("local engines", () => {
       { name: "lmstudio", type: "lmstudio", url: urls[1] },
       { name: "vllm", type: "vllm", url: urls[2] },
       { name: "llamacpp", type: "llamacpp", url: urls[3] },
-      { name: "sglang", type: "generic", url: urls[4] },
+      { name: "sglang", type: "sglang", url: urls[4] },
     ]);
     expect(found[0]).toEqual({
       name: "ollama",

@@ -3,8 +3,7 @@
 import { BACKEND_KINDS, type BackendKind } from "../backends/kinds.ts";
 import type { ConfigDocument } from "../config/sections/registry.ts";
 import { withoutCredentials } from "../lib/without-credentials.ts";
-import { type BackendKindName, UNKNOWN_KIND } from "../names.ts";
-import { HOSTED_SERVICES } from "./hosted-services.ts";
+import type { BackendKindName } from "../names.ts";
 import { askEngine, type Probe } from "./probe-engine.ts";
 
 type BackendDocument = NonNullable<ConfigDocument["backends"]>[number];
@@ -66,13 +65,9 @@ export async function discover(options: DiscoveryOptions): Promise<Discovery> {
 }
 
 function hostedCandidates(env: DiscoveryOptions["env"], ownAddresses: readonly string[]): ServerCandidate[] {
-  const ofKinds = Object.values(BACKEND_KINDS).map((kind) => hostedCandidate(kind, env, ownAddresses));
-  const ofServices = HOSTED_SERVICES.map(({ name, keyVariable, url }) =>
-    env[keyVariable]?.trim()
-      ? candidate(name, UNKNOWN_KIND, url, keyVariable, { url, api_key: `\${${keyVariable}}` })
-      : undefined,
-  );
-  return [...ofKinds, ...ofServices].filter((candidate) => candidate !== undefined);
+  return Object.values(BACKEND_KINDS)
+    .map((kind) => hostedCandidate(kind, env, ownAddresses))
+    .filter((candidate) => candidate !== undefined);
 }
 
 function hostedCandidate(
@@ -80,7 +75,9 @@ function hostedCandidate(
   env: DiscoveryOptions["env"],
   ownAddresses: readonly string[],
 ): ServerCandidate | undefined {
-  const keyVariable = environment?.keys.find((variable) => env[variable]?.trim());
+  // Other keys stand for more than models, or are in the environment for another program.
+  const keys = environment?.isFound === true ? environment.keys : [];
+  const keyVariable = keys.find((variable) => env[variable]?.trim());
   if (keyVariable === undefined) return undefined;
   const baseUrl = environment?.url === undefined ? undefined : env[environment.url]?.trim();
   // People who use the gateway point their SDKs at it with this very variable.
@@ -112,11 +109,9 @@ async function localServers({
       unrecognised.push({ address, said, backend: { name: `local-${port}`, url, ...key } });
       continue;
     }
-    // An engine without a type of its own still has a name.
-    const name = kind.ownerSign ?? kind.name;
-    const isTaken = candidates.some((other) => other.found.name === name);
-    const ownName = isTaken ? `${name}-${port}` : name;
-    candidates.push(candidate(ownName, kind.name, url, `answers on ${address}`, { url }));
+    const isTaken = candidates.some((other) => other.found.name === kind.name);
+    const name = isTaken ? `${kind.name}-${port}` : kind.name;
+    candidates.push(candidate(name, kind.name, url, `answers on ${address}`, { url }));
   }
   return { candidates, unrecognised };
 }

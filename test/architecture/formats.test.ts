@@ -25,6 +25,7 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["pipeline/embedding-batches.ts", "the one operation whose inputs are cut into slices"],
   ["pipeline/media-bridge.ts", "the operations that pass, or are translated without the neutral model"],
   ["pipeline/vector-bridge.ts", "the operations that are translated without the neutral model"],
+  ["presets.ts", "what a vendor is asked for"],
   ["runtime/data-plane.ts", "what the endpoints want to know of backends"],
 ]);
 

@@ -7,6 +7,7 @@ import { sourceFiles, sourceText } from "./source-files.ts";
 /** Where names of kinds, or words that look like them, are at home. */
 const AT_HOME: ReadonlyMap<string, string> = new Map([
   ["names.ts", "the names and their spellings"],
+  ["presets.ts", "the rows of presets"],
   ["backends/kinds.ts", "the rows"],
   ["api/welcome.ts", "whose SDKs the addresses are for"],
   ["config/sections/streaming.ts", "whose names of events a client gets"],
@@ -14,8 +15,7 @@ const AT_HOME: ReadonlyMap<string, string> = new Map([
   ["protocols/images/stream-edits.ts", "whose names of events a client gets: a word of the configuration"],
 ]);
 
-/** SGLang has a row and no name of its own. */
-const NAMES = [...BACKEND_KIND_NAMES, "sglang"].join("|");
+const NAMES = BACKEND_KIND_NAMES.join("|");
 
 /** As a text, as a key of a table, and as a member of one. */
 const NAMED = new RegExp(`"(?:${NAMES})"|(?:^|[{,])\\s*(?:${NAMES}):|BACKEND_KINDS\\.(?:${NAMES})\\b`);

@@ -1,4 +1,5 @@
-// A new kind of backend is a name and a row: a copy of the program that has one more of both serves requests by it.
+// A new kind of backend is a name and a row, and a preset one row: a copy of the program that has one more of each serves
+// requests by them.
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { type ChangedCopy, changedCopy } from "../support/changed-copy.ts";
@@ -78,4 +79,52 @@ test("a name alone is refused by the compiler, which says that the row is missin
   copy.remove();
   expect(errors.filter((line) => !line.startsWith(" ")).map((line) => line.replace(/\(.*/, ""))).toEqual([ROW.file]);
   expect(errors.join(" ")).toContain("throwaway");
+});
+
+describe("one row of a preset", () => {
+  const PRESET = {
+    file: "src/presets.ts",
+    before: "  sglang: {",
+    insert: `  oneliner: { spellings: ["one-liner"], url: "https://one.example/far/v1", key: "ONE_API_KEY", isFound: true, serves: ["chat"] },`,
+  };
+  let copy: ChangedCopy;
+  const vendor = new FakeBackend({ answer: chat("from one row") });
+  vendor.probeAnswer = ({ path }) => (path === "/far/v1/models" ? models(["only"]) : { status: 404 });
+
+  beforeAll(() => {
+    copy = changedCopy([PRESET]);
+  });
+  afterAll(() => {
+    vendor.stop();
+    copy?.remove();
+  });
+
+  test("is all that the compiler asks for", async () => {
+    expect(await copy.typeErrors()).toEqual([]);
+  });
+
+  test("is a type with paths, a key, a health check, a list, a spelling and a place in the schema", async () => {
+    await using gateway = await startGatewayProcess({
+      command: [copy.command],
+      config: {
+        backends: [{ name: "one", type: "One-Liner" as "generic", url: `${vendor.url}/far/v1`, api_key: KEY }],
+      },
+    });
+    expect(await gateway.backend("one")).toMatchObject({ type: "oneliner", is_healthy: true, models: ["only"] });
+    expect((await gateway.chat({ model: "only" })).status).toBe(200);
+    const { path, headers } = vendor.lastRequest;
+    expect([path, headers.authorization]).toEqual(["/far/v1/chat/completions", `Bearer ${KEY}`]);
+    expect(await (await gateway.fetch("/openapi.json")).text()).toContain('"one-liner"');
+  });
+
+  test("is what the zero configuration finds by its variable", async () => {
+    const program = `
+      import { discover } from "./src/discovery/discover.ts";
+      const { backends } = await discover({ env: { ONE_API_KEY: "sekret" }, ports: [] });
+      console.log(JSON.stringify(backends));
+    `;
+    const run = Bun.spawn([process.execPath, "-e", program], { cwd: copy.folder, stdout: "pipe" });
+    const found = JSON.parse(await run.stdout.text());
+    expect(found).toEqual([{ name: "oneliner", type: "oneliner", api_key: "${ONE_API_KEY}" }]);
+  });
 });

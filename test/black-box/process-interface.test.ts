@@ -5,6 +5,7 @@ import { mkdtempSync, rmSync, symlinkSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import packageJson from "../../package.json";
+import { BACKEND_KIND_NAMES } from "../../src/names.ts";
 import { workerCount } from "../support/gateway-parts.ts";
 import { COMMAND, runCommand, startGatewayProcess } from "../support/gateway-process.ts";
 import { chat, chatEvents, eventStream } from "../support/openai-answers.ts";
@@ -185,7 +186,7 @@ describe("--check-config", () => {
     const lines = run.stdout.split("\n").map((line) => line.replace(/; known are (?!openai).*/, ""));
     expect(lines).toEqual([
       "11 problems in gateway.yaml:",
-      "  gateway.yaml:3: backends[1].type: unknown kind; known are openai, azure, anthropic, gemini, vllm, llamacpp, ollama, lmstudio, federated, generic, demo; did you mean openai?",
+      `  gateway.yaml:3: backends[1].type: unknown kind; known are ${BACKEND_KIND_NAMES.join(", ")}; did you mean openai?`,
       "  gateway.yaml:3: backends[1].colour: unknown key `colour`",
       '  gateway.yaml:3: backends[1].name: "a" is already the name of backends[0]',
       "  gateway.yaml:4: circuit_breaker.colour: unknown key `colour`",

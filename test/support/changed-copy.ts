@@ -7,6 +7,7 @@ import { dirname, join, relative } from "node:path";
 const ROOT = join(import.meta.dir, "../..");
 
 export interface ChangedCopy {
+  folder: string;
   /** Its `bin/signalbox`. */
   command: string;
   /** What the compiler says of it, a line each; none for a program that is right. */
@@ -45,6 +46,7 @@ export function changedCopy(changes: readonly Change[], added?: { file: string; 
     writeFileSync(path, readFileSync(join(ROOT, added.file), "utf8").replaceAll(/"(?:\.\.\/)+src\//g, `"${toSource}/`));
   }
   return {
+    folder,
     command: join(folder, "bin/signalbox"),
     async typeErrors() {
       const compiler = join(ROOT, "node_modules/typescript/bin/tsc");

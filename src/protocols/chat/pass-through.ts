@@ -10,6 +10,7 @@ import type { Adapted, PassTarget, PassThrough } from "../protocol.ts";
 import { answerEdits } from "./answer-edits.ts";
 import { adaptChatBody } from "./quirks.ts";
 import { readPrompt } from "./read-prompt.ts";
+import { adaptToVendor } from "./vendor-rules.ts";
 
 export const chatPassThrough: PassThrough = {
   // Engines leave thoughts in the text where other formats have a place for them.
@@ -31,7 +32,16 @@ export const chatPassThrough: PassThrough = {
 };
 
 function adapt(body: JsonObject, target: PassTarget): Adapted | undefined {
-  const members = joined(adaptChatBody(body, target.kind.chat), chatEffort(body, target));
+  const { chat } = target.kind;
+  const members = joined(adaptChatBody(body, chat), chatEffort(body, target));
+  const ofVendor =
+    chat.vendor && adaptToVendor(members === undefined ? body : { ...body, ...members }, chat.vendor, target.model);
+  if (ofVendor !== undefined) {
+    return {
+      members: { ...members, ...ofVendor.members },
+      lost: [...lostReasoning(body, target), ...(ofVendor.lost ?? [])],
+    };
+  }
   return members && { members, lost: lostReasoning(body, target) };
 }
 

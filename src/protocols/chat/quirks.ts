@@ -4,7 +4,8 @@
 
 import { originalCallIds } from "../../generation/tool-call-ids.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
-import { fitToolChoice, parseToolChoice, type ToolChoiceSupport, wireToolName } from "./tools.ts";
+import type { VendorRules } from "../../presets.ts";
+import { cannotRequire, fitToolChoice, parseToolChoice, type ToolChoiceSupport, wireToolName } from "./tools.ts";
 import { markToolError } from "./wire.ts";
 
 export interface ChatQuirks {
@@ -41,6 +42,8 @@ export interface ChatQuirks {
   countsStreams: boolean;
   /** A gateway of this kind: it undoes itself what this one has written into the messages of earlier answers. */
   isGateway: boolean;
+  /** What a vendor refuses besides (vendor-rules.ts). */
+  vendor?: VendorRules;
 }
 
 /** Members that mean something to OpenAI's own service alone. */
@@ -118,6 +121,36 @@ export const UNKNOWN_CHAT: ChatQuirks = {
   countsStreams: false,
 };
 
+/** An engine or an unknown server with the rules of its preset. */
+export function vendorChat(chat: ChatQuirks, rules: VendorRules): ChatQuirks {
+  const { thoughts, media } = rules;
+  return {
+    ...chat,
+    outputLimit: rules.oldLimit === true ? "max_tokens" : "max_completion_tokens",
+    isOldLimit: rules.oldLimit === true,
+    toolChoice: rules.toolChoice ?? "named",
+    ...(media !== undefined && { audio: media.includes("audio"), video: media.includes("video") }),
+    ...(thoughts !== undefined && { reasoning: thoughts === "none" ? [] : [thoughts], mirrorsReasoning: false }),
+    isStrict: thoughts !== undefined,
+    uniqueCallIds: rules.shortCallIds === true,
+    countsStreams: rules.refused?.includes("stream_options") !== true,
+    ...(Object.keys(rules).some((rule) => BODY_RULES.has(rule)) && { vendor: rules }),
+  };
+}
+
+/** Those that change the body beyond what the other members say (vendor-rules.ts). */
+const BODY_RULES: ReadonlySet<string> = new Set([
+  "refused",
+  "refusedOf",
+  "refusedInMessages",
+  "renamed",
+  "wantsThoughts",
+  "thinkingSwitch",
+  "plainText",
+  "noSchemas",
+  "shortCallIds",
+] satisfies (keyof VendorRules)[]);
+
 /** What json_object means, for engines that know json_schema only. */
 export const ANY_OBJECT_FORMAT = {
   type: "json_schema",
@@ -149,7 +182,8 @@ export function adaptChatBody(body: JsonObject, quirks: ChatQuirks): Record<stri
 /** The three words pass everywhere, but "none" means nothing to an engine that does not read tool_choice. */
 function adaptTools(body: JsonObject, quirks: ChatQuirks): Record<string, unknown> {
   const { tools, tool_choice } = body;
-  if (!Array.isArray(tools) || (!isObject(tool_choice) && tool_choice !== "none")) return {};
+  const isWord = !isObject(tool_choice) && tool_choice !== "none";
+  if (!Array.isArray(tools) || (isWord && !(tool_choice === "required" && cannotRequire(quirks.toolChoice)))) return {};
   const choice = parseToolChoice(tool_choice);
   const fitted = fitToolChoice(tools as readonly unknown[], wireToolName, choice, quirks.toolChoice);
   // A choice that cannot be read, and one of tools that are not there, is for the backend to refuse.
@@ -211,7 +245,7 @@ function adaptMessage(message: JsonObject, quirks: ChatQuirks): JsonObject | und
     case "tool":
       return message.is_error === undefined ? undefined : adaptToolResult(message);
     case "assistant":
-      return quirks.isStrict ? withoutExtensions(message) : adaptReasoning(message, quirks);
+      return quirks.isStrict ? withoutExtensions(message, quirks.reasoning) : adaptReasoning(message, quirks);
     default:
       return undefined;
   }
@@ -233,11 +267,17 @@ function signedCalls({ tool_calls: calls }: JsonObject): unknown[] | undefined {
   return calls.some((call) => isObject(call) && "extra_content" in call) ? calls : undefined;
 }
 
-function withoutExtensions(message: JsonObject): JsonObject | undefined {
+/** @param kept - members for thoughts that the backend reads; they hold what stands in another one */
+function withoutExtensions(message: JsonObject, kept: ChatQuirks["reasoning"]): JsonObject | undefined {
   const calls = signedCalls(message);
-  if (calls === undefined && !MESSAGE_EXTENSIONS.some((field) => field in message)) return undefined;
+  const foreign = MESSAGE_EXTENSIONS.filter(
+    (field) => field in message && !(kept as readonly string[]).includes(field),
+  );
+  if (calls === undefined && foreign.length === 0) return undefined;
   const stripped = { ...message };
-  for (const field of MESSAGE_EXTENSIONS) delete stripped[field];
+  const thoughts = [message.reasoning_content, message.reasoning].find((text) => typeof text === "string");
+  for (const field of foreign) delete stripped[field];
+  for (const field of kept) if (thoughts !== undefined) stripped[field] ??= thoughts;
   if (calls !== undefined) stripped.tool_calls = calls.map(withoutExtraContent);
   return stripped;
 }

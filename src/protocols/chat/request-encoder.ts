@@ -10,6 +10,7 @@ import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { encodeMessages } from "./message-encoder.ts";
 import { ANY_OBJECT_FORMAT, type ChatQuirks } from "./quirks.ts";
 import { encodeTool, encodeToolChoice, fitToolChoice } from "./tools.ts";
+import { adaptToVendor } from "./vendor-rules.ts";
 import { unsupported } from "./wire.ts";
 
 interface Encoding {
@@ -44,7 +45,14 @@ export function encodeRequest(request: GenerationRequest, target: BackendTarget)
     // Statistics need the counts, whether or not the client asked for them.
     stream_options: request.stream ? { include_usage: true } : undefined,
   });
-  return { body, dropped: dropped.entries };
+  return { body: forVendor(body, encoding), dropped: dropped.entries };
+}
+
+function forVendor(body: JsonObject, { quirks, target, dropped }: Encoding): JsonObject {
+  const adapted = quirks.vendor && adaptToVendor(body, quirks.vendor, target.model);
+  if (adapted === undefined) return body;
+  for (const member of adapted.lost ?? []) dropped.add(member);
+  return compact({ ...body, ...adapted.members });
 }
 
 function encodeExtensions({ request, quirks, dropped }: Encoding): JsonObject {

@@ -160,8 +160,16 @@ export function encodeToolChoice(choice: ToolChoice, tools: readonly Tool[]): un
   return { type: "allowed_tools", allowed_tools: { mode: choice.mode, tools: choice.names.map(reference) } };
 }
 
-/** How much of tool_choice an engine honours: everything, no allowed_tools, only the three words, or nothing. */
-export type ToolChoiceSupport = "full" | "named" | "words" | "nothing";
+/**
+ * How much of tool_choice an engine honours: everything, no allowed_tools, a named tool but not "required", only the three
+ * words, only auto and none, only auto, or nothing.
+ */
+export type ToolChoiceSupport = "full" | "named" | "named-or-auto" | "words" | "auto" | "only-auto" | "nothing";
+
+/** The word "required" is refused; engines that read no word at all ignore it. */
+export function cannotRequire(support: ToolChoiceSupport): boolean {
+  return support === "named-or-auto" || support === "auto" || support === "only-auto";
+}
 
 interface FittedTools<T> {
   tools: readonly T[];
@@ -180,16 +188,21 @@ export function fitToolChoice<T>(
   const unchanged = { tools, choice, isWeaker: false };
   if (choice === undefined || support === "full") return unchanged;
   const only = (names: readonly string[]): readonly T[] => tools.filter((tool) => names.includes(nameOf(tool) ?? ""));
+  const canRequire = support !== "nothing" && !cannotRequire(support);
   if (choice.type === "allowed") {
-    const allowed = { tools: only(choice.names), choice: { type: choice.mode }, isWeaker: false } as const;
-    return support === "nothing" ? { ...allowed, choice: undefined, isWeaker: choice.mode === "required" } : allowed;
+    const isWeaker = choice.mode === "required" && !canRequire;
+    return {
+      tools: only(choice.names),
+      choice: support === "nothing" || isWeaker ? undefined : { type: choice.mode },
+      isWeaker,
+    };
   }
-  if (choice.type === "tool" && support !== "named") {
-    const forced = support === "words" ? ({ type: "required" } as const) : undefined;
-    return { tools: only([choice.name]), choice: forced, isWeaker: forced === undefined };
+  if (choice.type === "tool" && support !== "named" && support !== "named-or-auto") {
+    return { tools: only([choice.name]), choice: canRequire ? { type: "required" } : undefined, isWeaker: !canRequire };
   }
-  if (support !== "nothing") return unchanged;
-  return { tools: choice.type === "none" ? [] : tools, choice: undefined, isWeaker: choice.type === "required" };
+  if (choice.type === "required" && !canRequire) return { tools, choice: undefined, isWeaker: true };
+  if (support !== "nothing" && !(support === "only-auto" && choice.type === "none")) return unchanged;
+  return { tools: choice.type === "none" ? [] : tools, choice: undefined, isWeaker: false };
 }
 
 // ---- Calls in messages

@@ -88,7 +88,7 @@ export function modelList(models: readonly string[], ownedBy: string): JsonObjec
 
 type Call = Extract<ScriptedPart, { type: "call" }>;
 
-class ChatAnswer {
+export class ChatAnswer {
   readonly #answer: ScriptedAnswer;
   readonly #body: JsonObject;
   readonly #id: string;

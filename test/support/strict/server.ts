@@ -64,8 +64,13 @@ export async function startStrictServer(vendor: Vendor, script: Script): Promise
   function reply(request: ReceivedRequest): Reply {
     if (request.method === "GET" || request.method === "HEAD") {
       probes.push(request);
-      const json = vendor.read(request);
-      return json === undefined ? { status: 404, json: vendor.refusal(notFound(request)) } : { json };
+      try {
+        const json = vendor.read(request);
+        return json === undefined ? { status: 404, json: vendor.refusal(notFound(request)) } : { json };
+      } catch (error) {
+        if (!(error instanceof Refused)) throw error;
+        return { status: error.status, json: vendor.refusal(error) };
+      }
     }
     requests.push(request);
     try {
