@@ -106,7 +106,11 @@ function metadataPerSnapshot(): (snapshot: ConfigSnapshot) => ModelMetadataSourc
   return (snapshot) => {
     if (made?.for !== snapshot) {
       const { settings, attachments } = snapshot;
-      const source = createModelMetadata({ backends: settings.backends, external: attachments.metadata });
+      const source = createModelMetadata({
+        backends: settings.backends,
+        external: attachments.metadata,
+        facts: attachments.facts,
+      });
       made = { for: snapshot, source };
     }
     return made.source;

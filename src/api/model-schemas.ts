@@ -32,6 +32,7 @@ const modelMetadata = shape(
     developer: text,
     summary: text,
     knowledge_cutoff: described(text, "Year and month."),
+    available_until: described(text, "The day from which it is no longer served."),
     relative_speed: { type: "integer", minimum: 1, maximum: 5, description: "1 is slowest." },
     pricing: described(
       shape(

@@ -237,6 +237,8 @@ export interface BackendKind extends Dialect {
   ownedBy?: string;
   /** The owned_by in its own model list which no other server writes, so that a generic backend is recognised by it. */
   ownerSign?: string;
+  /** No other vendor gives names of its models to others: what is known of them holds wherever they are served. */
+  ownsNames?: true;
   /** Its models are deployments with names of their own, asked in the version of the API that the query names. */
   deployments?: {
     apiVersion: string /** The path of this operation carries its version itself. */;
@@ -414,6 +416,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     paths: { ...OPENAI_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS, ...MODERATION_PATHS, responses: "/v1/responses" },
     probe: probe("/v1/models"),
     ownedBy: "openai",
+    ownsNames: true,
     provider: "openai",
     responseHeaders: OPENAI_RESPONSE_HEADERS,
     ...OPENAI_MODELS,
@@ -456,6 +459,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     // An empty body is refused with 400 before any token is spent, which proves address and service.
     probe: probe("/v1/messages", [], { method: "POST", acceptStatus: [200, 400, 401, 429], body: "{}" }),
     ownedBy: "anthropic",
+    ownsNames: true,
     provider: "anthropic",
     // Anthropic, "Prefill Claude's response"; newer models refuse it (protocols/messages/model-rules.ts).
     prefill: { messages: {} },
@@ -482,6 +486,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     },
     probe: probe("/models", ["/v1beta/models"]),
     ownedBy: "google",
+    ownsNames: true,
     provider: "gcp.gemini",
     responseHeaders: [],
     chat: UNKNOWN_CHAT,

@@ -18,6 +18,7 @@ export type Command =
   | { command: "health-check"; url: string | undefined; config: string | undefined }
   | { command: "backup"; folder: string; config: string | undefined; modelMetadata: string | undefined }
   | { command: "restore"; folder: string; config: string | undefined }
+  | { command: "update-facts"; file: string; config: string | undefined }
   | { command: "help" }
   | { command: "version" }
   | { command: "generate-config" };
@@ -75,6 +76,12 @@ const OPTIONS = [
     value: "path",
     isPath: true,
     help: "File with facts about models (names, limits, prices) for GET /v1/models/{model}.",
+  },
+  {
+    name: "--update-facts",
+    value: "file",
+    isPath: true,
+    help: "Merge LiteLLM's public list of models (model_prices_and_context_window.json) into the facts of the data folder, and say what has changed.",
   },
   {
     name: "--ignore-saved",
@@ -138,6 +145,8 @@ function toCommand(given: ReadonlyMap<OptionName, string>): ParsedArguments {
   if (backup !== undefined && restore !== undefined) return { error: "--backup and --restore exclude each other" };
   if (backup !== undefined) return { command: "backup", folder: backup, config, modelMetadata };
   if (restore !== undefined) return { command: "restore", folder: restore, config };
+  const facts = given.get("--update-facts");
+  if (facts !== undefined) return { command: "update-facts", file: facts, config };
   if (url !== undefined || given.has("--health-check")) return { command: "health-check", url, config };
   return {
     command: mode === AGENT_MODE ? "agent" : "serve",

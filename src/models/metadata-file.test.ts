@@ -79,7 +79,7 @@ models:
       [
         "models[0].metadata.limits.max_output: must be at least 1",
         "models[0].metadata.relative_speed: Too big: expected number to be <=5",
-        'models[0].metadata: unknown key "colour"; known are display_name, developer, summary, capabilities, knowledge_cutoff, relative_speed, pricing, limits, thinking',
+        'models[0].metadata: unknown key "colour"; known are display_name, developer, summary, capabilities, knowledge_cutoff, available_until, relative_speed, pricing, limits, thinking',
         'models[0].metadata: unknown key "display_nam"; did you mean "display_name"?',
         'models[0]: unknown key "alias"; did you mean "aliases"?',
         "models[1].id: Invalid input: expected string, received undefined",

@@ -41,7 +41,8 @@ export function checkModelMetadata(value: unknown): MetadataFileResult {
   return problems.length > 0 ? { ok: false, problems } : { ok: true, entries: parsed.data.models };
 }
 
-function describeIssue(issue: z.core.$ZodIssue): string[] {
+/** With its place in front. */
+export function describeIssue(issue: z.core.$ZodIssue): string[] {
   const place = z.core.toDotPath(issue.path);
   return issue.message.split("\n").map((line) => (place === "" ? line : `${place}: ${line}`));
 }

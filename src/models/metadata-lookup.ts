@@ -120,6 +120,7 @@ const PUBLIC_FIELDS = [
   "developer",
   "summary",
   "knowledge_cutoff",
+  "available_until",
   "relative_speed",
   "pricing",
   "limits",

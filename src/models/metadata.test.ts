@@ -11,10 +11,11 @@ function entry(id: string, displayName: string, aliases: string[] = []): Metadat
 
 const metadata = createModelMetadata({
   backends: [
-    { name: "a", model_configs: [entry("gpt-4o", "a's"), entry("m", "a's m")] },
-    { name: "b", model_configs: [] },
+    { name: "a", type: "generic", model_configs: [entry("gpt-4o", "a's"), entry("m", "a's m")] },
+    { name: "b", type: "generic", model_configs: [] },
   ],
   external: [entry("m", "the file's m"), entry("gpt-4.1", "the file's")],
+  facts: [],
 });
 
 describe("sources", () => {
@@ -31,10 +32,11 @@ describe("sources", () => {
     const file = { id: "gpt-4o", aliases: [], metadata: { summary: "the file's", limits: { context_window: 5 } } };
     const merged = createModelMetadata({
       backends: [
-        { name: "a", model_configs: [own] },
-        { name: "b", model_configs: [] },
+        { name: "a", type: "generic", model_configs: [own] },
+        { name: "b", type: "generic", model_configs: [] },
       ],
       external: [file],
+      facts: [],
     });
     expect(merged.of("gpt-4o", "a")).toMatchObject({
       display_name: "GPT-4o",

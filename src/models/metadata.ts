@@ -1,9 +1,11 @@
-// What is known of a model on a backend: the backend's own model_configs, then the metadata file, then what is built in;
-// each field from the first that has it.
+// What is known of a model on a backend: the backend's own model_configs, then the metadata file, then the facts of the data
+// folder, then what is built in; each field from the first that has it.
 
-import type { MetadataEntry, ModelMetadata } from "../config/sections/metadata-entry.ts";
+import type { FactEntry, MetadataEntry, ModelMetadata } from "../config/sections/metadata-entry.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
 import { lazily } from "../lib/lazily.ts";
-import { builtinMetadata } from "./builtin-metadata.ts";
+import type { BackendKindName } from "../names.ts";
+import { builtinFacts } from "./facts.ts";
 import type { ModelListEntry } from "./list.ts";
 import { createMetadataLookup, type MetadataLookup, type PublicMetadata, toPublicMetadata } from "./metadata-lookup.ts";
 
@@ -17,23 +19,28 @@ export interface ModelMetadataSource {
 }
 
 interface MetadataSources {
-  backends: readonly { name: string; model_configs: readonly MetadataEntry[] }[];
+  backends: readonly { name: string; type: BackendKindName; model_configs: readonly MetadataEntry[] }[];
   /** Entries of the metadata file. */
   external: readonly MetadataEntry[];
+  /** Those of the data folder. */
+  facts: readonly FactEntry[];
 }
 
-export function createModelMetadata({ backends, external }: MetadataSources): ModelMetadataSource {
+export function createModelMetadata({ backends, external, facts }: MetadataSources): ModelMetadataSource {
   // The built-in facts are read when the first model is looked up, not while the gateway starts.
-  const lookupBehind = (own: readonly MetadataEntry[]) =>
-    lazily(() => createMetadataLookup([own, external, builtinMetadata()]));
-  const shared = lookupBehind([]);
+  const lookupBehind = (own: readonly MetadataEntry[], type: BackendKindName | undefined) =>
+    lazily(() => createMetadataLookup([own, external, ...at(type, facts), ...at(type, builtinFacts().entries)]));
+  const shared = new Map<BackendKindName | undefined, () => MetadataLookup>();
+  const sharedAt = (type: BackendKindName | undefined) => getOrMake(shared, type, () => lookupBehind([], type))();
+  const types = new Map(backends.map(({ name, type }) => [name, type]));
   const own = new Map<string, { says: MetadataLookup; lookup(): MetadataLookup }>();
-  for (const { name, model_configs: entries } of backends) {
-    if (entries.length > 0) own.set(name, { says: createMetadataLookup([entries]), lookup: lookupBehind(entries) });
+  for (const { name, type, model_configs: entries } of backends) {
+    if (entries.length > 0)
+      own.set(name, { says: createMetadataLookup([entries]), lookup: lookupBehind(entries, type) });
   }
 
   function of(modelId: string, backendName: string): ModelMetadata | undefined {
-    const lookup = own.get(backendName)?.lookup() ?? shared();
+    const lookup = own.get(backendName)?.lookup() ?? sharedAt(types.get(backendName));
     return lookup(modelId);
   }
 
@@ -44,9 +51,16 @@ export function createModelMetadata({ backends, external }: MetadataSources): Mo
       for (const name of own.size === 0 ? [] : backendNames) {
         if (own.get(name)?.says(modelId) !== undefined) return of(modelId, name);
       }
-      return shared()(modelId);
+      const [first] = backendNames;
+      return sharedAt(first === undefined ? undefined : types.get(first))(modelId);
     },
   };
+}
+
+/** What holds for a type of backend, and before it what holds for that type alone. */
+function at(type: BackendKindName | undefined, entries: readonly FactEntry[]): readonly (readonly FactEntry[])[] {
+  const general = entries.filter(({ vendor }) => vendor === undefined);
+  return type === undefined ? [general] : [entries.filter(({ vendor }) => vendor === type), general];
 }
 
 /** An entry of the model list while metadata enrichment is on. */

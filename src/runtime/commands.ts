@@ -6,7 +6,9 @@ import { defaultHealthCheckUrl, runHealthCheck } from "../cli/health-check.ts";
 import { renderCheck, renderCheckAsJson, renderProblems } from "../cli/problems.ts";
 import { type LoadResult, loadConfig } from "../config/compile/load.ts";
 import { EFFECT_WARNINGS } from "../config/compile/without-effect.ts";
+import { resolvePath } from "../config/values/paths.ts";
 import { keepLoopbackFromProxies } from "../lib/proxy-environment.ts";
+import { factsFile, readFactsFile } from "../models/facts-file.ts";
 import { loadModelMetadata } from "../models/metadata-file.ts";
 import { SERVICE_NAME } from "../names.ts";
 import { configuredChainWarnings } from "../pipeline/fallback-checks.ts";
@@ -34,6 +36,8 @@ export async function runCommand(parsed: Exclude<Command, { command: "agent" | "
       return await (await import("../cli/backup-commands.ts")).backUp(parsed, process.env);
     case "restore":
       return await (await import("../cli/backup-commands.ts")).restore(parsed, process.env);
+    case "update-facts":
+      return await (await import("../cli/update-facts.ts")).updateFacts(parsed, process.env);
     case "serve":
       return await startServer(parsed);
   }
@@ -84,6 +88,7 @@ async function checkConfig({ config, modelMetadata, asJson }: CheckConfigCommand
   const problems = [
     ...(loaded.ok ? [] : loaded.problems),
     ...ofMetadata.map((message) => ({ path: ["--model-metadata"], message })),
+    ...(await factsProblems(loaded)),
   ];
   const result = {
     path: loaded.ok ? loaded.found : loaded.path,
@@ -92,6 +97,15 @@ async function checkConfig({ config, modelMetadata, asJson }: CheckConfigCommand
   };
   process.stdout.write(asJson ? renderCheckAsJson(result) : renderCheck(result, cwd));
   return problems.length === 0 ? 0 : 1;
+}
+
+/** Of the file that --update-facts has written. */
+async function factsProblems({ prepared, ...loaded }: LoadResult) {
+  const dataDir = await prepared?.ask(({ server }) => server.data_dir);
+  if (dataDir === undefined) return [];
+  const { baseDir } = "snapshot" in loaded ? loaded.snapshot : loaded;
+  const read = await readFactsFile(factsFile(resolvePath(dataDir, baseDir, process.env.HOME)));
+  return "problems" in read ? read.problems.map((message) => ({ path: ["server", "data_dir"], message })) : [];
 }
 
 async function checkWarnings(loaded: LoadResult): Promise<string[]> {

@@ -78,7 +78,11 @@ export function buildDataPlane(
   { settings, attachments }: Pick<ConfigSnapshot, "settings" | "attachments">,
 ) {
   const { adminTable, metrics, ownUsage } = around;
-  const metadata = createModelMetadata({ backends: settings.backends, external: attachments.metadata });
+  const metadata = createModelMetadata({
+    backends: settings.backends,
+    external: attachments.metadata,
+    facts: attachments.facts,
+  });
   const configured: Configured = { settings, metadata, promptFiles: attachments.promptFiles };
   const pipeline = buildPipeline(around, parts, configured);
   const publicApi = publicApiParts(around, parts, configured, pipeline);

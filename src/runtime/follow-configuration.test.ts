@@ -121,6 +121,6 @@ test("while the file of --model-metadata cannot be read, its facts stay, and oth
   const { promptFiles, metadata, files, problem } = store.current.attachments;
   expect([...promptFiles]).toEqual([["prompt.md", "Be brief."]]);
   expect(metadata.map(({ id }) => id)).toEqual(["m"]);
-  expect([...files.keys()].sort()).toEqual([option, join(folder, "prompt.md")]);
+  expect([...files.keys()].sort()).toEqual([join(folder, "data/facts/models.json"), option, join(folder, "prompt.md")]);
   expect(problem).toContain("--model-metadata");
 });

@@ -1,12 +1,14 @@
-// Reads the files that the configuration and the command line name: prompts, facts about models, authorities of backends,
-// and keys of token issuers.
+// Reads the files that the configuration and the command line name, and the facts of the data folder: prompts, facts about
+// models, authorities of backends, and keys of token issuers.
 
 import { loadKeySets } from "../access/jwt/key-set-files.ts";
 import { loadAuthorities } from "../backends/authorities.ts";
 import type { Attached, AttachmentReader } from "../config/compile/attachments.ts";
+import { MISSING } from "../config/files/watch.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolvePath } from "../config/values/paths.ts";
 import { type CheckPlace, describeProblem } from "../config/values/problems.ts";
+import { factsFile, readFactsFile } from "../models/facts-file.ts";
 import { loadModelMetadata } from "../models/metadata-file.ts";
 import { loadPromptFiles } from "../prompts/prompt-files.ts";
 
@@ -14,7 +16,16 @@ import { loadPromptFiles } from "../prompts/prompt-files.ts";
 export function namedFileReaders(metadataOption: string | undefined): readonly AttachmentReader[] {
   const metadata: AttachmentReader =
     metadataOption === undefined ? readMetadata : (_, { home }) => readOption(metadataOption, home);
-  return [readPrompts, metadata, readAuthorities, readKeySets];
+  return [readPrompts, metadata, readFacts, readAuthorities, readKeySets];
+}
+
+/** No change of the configuration is refused because of them. */
+async function readFacts({ server }: Settings, { baseDir, home }: CheckPlace): Promise<Attached> {
+  const path = factsFile(resolvePath(server.data_dir, baseDir, home));
+  const read = await readFactsFile(path);
+  if ("problems" in read) return { problem: read.problems.join("\n  ") };
+  // One that is not there yet is watched, too.
+  return { facts: read.entries, files: new Map([[path, read.hash ?? MISSING]]) };
 }
 
 async function readAuthorities({ backends }: Settings, place: CheckPlace): Promise<Attached> {

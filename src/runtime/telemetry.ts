@@ -185,7 +185,7 @@ function keepRequests({ settings, clock, log, events, happenings }: KeepRequests
 }
 
 function metadataOf({ settings, attachments }: ConfigSnapshot): ModelMetadataSource {
-  return createModelMetadata({ backends: settings.backends, external: attachments.metadata });
+  return createModelMetadata({ backends: settings.backends, external: attachments.metadata, facts: attachments.facts });
 }
 
 function isTold(problem: string | undefined): problem is string {

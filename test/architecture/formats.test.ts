@@ -22,6 +22,7 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["media/inline-media.ts", "the member of a body"],
   ["metrics/request-metrics.ts", "the words of the OpenTelemetry conventions"],
   ["models/capabilities.ts", "the words of a model's metadata"],
+  ["models/price-list.ts", "the words of LiteLLM's list"],
   ["pipeline/embedding-batches.ts", "the one operation whose inputs are cut into slices"],
   ["pipeline/media-bridge.ts", "the operations that pass, or are translated without the neutral model"],
   ["pipeline/vector-bridge.ts", "the operations that are translated without the neutral model"],

@@ -1,7 +1,7 @@
 // Files that the settings name and that are read with them, once for each version: prompts, facts about models, authorities
 // of backends, and keys of token issuers.
 
-import type { MetadataEntry } from "../sections/metadata-entry.ts";
+import type { FactEntry, MetadataEntry } from "../sections/metadata-entry.ts";
 import type { Settings } from "../sections/registry.ts";
 import type { CheckPlace, Problem } from "../values/problems.ts";
 
@@ -14,6 +14,8 @@ export interface Attachments {
   keySets: ReadonlyMap<string, string>;
   /** Entries of the model-metadata file. */
   metadata: readonly MetadataEntry[];
+  /** Those that --update-facts has written into the data folder. */
+  facts: readonly FactEntry[];
   /** Absolute paths of the files, with the hashes of what was read. */
   files: ReadonlyMap<string, string>;
   /** Set if the files cannot be used; then these are their earlier contents. */
@@ -34,16 +36,15 @@ export type AttachmentReader = (settings: Settings, place: CheckPlace) => Promis
 export function joinAttachments(parts: readonly Attached[]): Attachments {
   const files = new Map(parts.flatMap((part) => [...(part.files ?? [])]));
   const own = parts.map(({ problems: _, ...part }) => part);
-  return Object.assign({ promptFiles: new Map(), authorities: new Map(), keySets: new Map(), metadata: [] }, ...own, {
-    files,
-  });
+  const nothing = { promptFiles: new Map(), authorities: new Map(), keySets: new Map(), metadata: [], facts: [] };
+  return Object.assign(nothing, ...own, { files });
 }
 
 /**
- * Of a configuration that is in force. Only the file of --model-metadata may be missing from it, because the configuration
- * does not name that one: the facts that were read before stay.
+ * Of a configuration that is in force. Only the files of --model-metadata and of --update-facts may be missing from it, because
+ * the configuration does not name them: the facts that were read before stay.
  */
 export function attachmentsInForce(read: Attachments, before: Attachments): Attachments {
   if (read.problem === undefined) return read;
-  return { ...read, metadata: before.metadata, files: new Map([...before.files, ...read.files]) };
+  return { ...read, metadata: before.metadata, facts: before.facts, files: new Map([...before.files, ...read.files]) };
 }

@@ -64,6 +64,7 @@ describe("discovery", () => {
           authorities: new Map(),
           keySets: new Map(),
           metadata: [],
+          facts: [],
           files: new Map(),
         },
         appliedAtMs: 42,

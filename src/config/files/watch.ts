@@ -200,7 +200,8 @@ export function watchFiles(options: FileWatchOptions): FileWatcher {
   };
 }
 
-const MISSING = "missing";
+/** Stands for the hash of a file that is not there. */
+export const MISSING = "missing";
 const EMPTY = contentHash(new Uint8Array());
 
 /** Where it fails, the poll alone must do. */

@@ -3,6 +3,7 @@
 import { z } from "zod";
 import { isGlob } from "../../lib/glob.ts";
 import { nearest } from "../../lib/nearest.ts";
+import type { BackendKindName } from "../../names.ts";
 import { whole } from "./fields.ts";
 
 /** Like z.strictObject, with one line per unknown key that names the nearest known one. */
@@ -25,6 +26,8 @@ const text = () => z.string().trim().min(1, "must not be empty");
 const price = () => z.number().min(0, "must not be negative").max(1e9, "must be at most 1000000000");
 const tokens = () => z.int().min(1, "must be at least 1");
 
+export const DAY = /^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$/;
+
 const thinkingSchema = knownKeysObject({
   pattern: z.enum(["none", "standard", "unterminated_start"]).default("none"),
   // Markers keep their white space: a line break may belong to them.
@@ -42,6 +45,11 @@ const modelMetadataSchema = knownKeysObject({
     .string({ error: 'expected a year and month in quotes, such as "2025-03"' })
     .regex(/^\d{4}-(0[1-9]|1[0-2])$/, 'expected a year and month, such as "2025-03"')
     .optional(),
+  available_until: z
+    .string()
+    .regex(DAY, 'expected a day, such as "2027-01-31"')
+    .optional()
+    .describe("The day from which it is no longer served."),
   relative_speed: whole(1, 5).optional().describe("1 is slowest."),
   pricing: knownKeysObject({
     input_tokens: price().optional(),
@@ -67,3 +75,9 @@ export const metadataEntrySchema = knownKeysObject({
 export type ModelMetadata = z.output<typeof modelMetadataSchema>;
 
 export type MetadataEntry = z.output<typeof metadataEntrySchema>;
+
+/** What is known beside the configuration. */
+export interface FactEntry extends MetadataEntry {
+  /** Holds for this type of backend alone; undefined: wherever the model is served. */
+  vendor?: BackendKindName;
+}

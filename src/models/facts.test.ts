@@ -1,12 +1,16 @@
-// The built-in metadata can be read, and names of the wild lead to the right entry.
+// The built-in facts can be read, each has its source, and names of the wild lead to the right entry.
 
 import { expect, test } from "bun:test";
-import { builtinMetadata } from "./builtin-metadata.ts";
+import { join } from "node:path";
+import { resolveBackendKind } from "../names.ts";
 import { supportedMethods } from "./capabilities.ts";
+import { builtinFacts } from "./facts.ts";
 import { checkModelMetadata } from "./metadata-file.ts";
 import { createMetadataLookup } from "./metadata-lookup.ts";
 
-const lookup = createMetadataLookup([builtinMetadata()]);
+const { date, sources, models, entries } = builtinFacts();
+const general = entries.filter(({ vendor }) => vendor === undefined);
+const lookup = createMetadataLookup([general]);
 
 test.each([
   ["gpt-image-1", ["images.generations", "images.edits"]],
@@ -56,16 +60,32 @@ test.each(["example-model", "m", "llama3.2", "demo", "gpt-4o-audio-preview"])("n
   expect(lookup(model)).toBeUndefined();
 });
 
-test("is what the check of a metadata file makes of it", () => {
-  expect(checkModelMetadata({ models: builtinMetadata() })).toEqual({ ok: true, entries: [...builtinMetadata()] });
+test("are what the check of a metadata file makes of them", () => {
+  for (const vendor of new Set(entries.map((entry) => entry.vendor))) {
+    const own = entries.filter((entry) => entry.vendor === vendor).map(({ vendor: _, ...entry }) => entry);
+    if (vendor !== undefined) expect(resolveBackendKind(vendor)).toBe(vendor);
+    expect(checkModelMetadata({ models: own })).toEqual({ ok: true, entries: own });
+  }
+});
+
+test("the file has a date, and each row a source that the file names", () => {
+  expect(date).toMatch(/^\d{4}-\d\d-\d\d$/);
+  expect(models.filter(({ from }) => sources[from] === undefined)).toEqual([]);
+  expect(Object.keys(sources).filter((source) => !models.some(({ from }) => from === source))).toEqual([]);
+});
+
+test("each row is one line", async () => {
+  const text = await Bun.file(join(import.meta.dir, "facts.yaml")).text();
+  const rows = text.split("\n").filter((line) => line.startsWith("  - { id: ") && line.endsWith(" }"));
+  expect(rows.length).toBe(models.length);
 });
 
 test("every entry has a capability that is known, and no entry a thinking pattern", () => {
-  for (const { id, metadata } of builtinMetadata()) {
+  for (const { id, metadata } of entries) {
     expect([id, supportedMethods(metadata.capabilities ?? []).length > 0]).toEqual([id, true]);
   }
   // Answers pass untouched unless the operator says how a model thinks.
-  expect(builtinMetadata().filter(({ metadata }) => metadata.thinking !== undefined)).toEqual([]);
+  expect(entries.filter(({ metadata }) => metadata.thinking !== undefined)).toEqual([]);
 });
 
 test.each([
@@ -74,22 +94,23 @@ test.each([
     "claude-sonnet-4-5-20250929",
     { input_tokens: 0.003, output_tokens: 0.015, cache_read_tokens: 0.0003, cache_write_tokens: 0.00375 },
   ],
-  ["gpt-5-pro", undefined], // not those of gpt-5
+  ["gpt-5-pro", { input_tokens: 0.015, output_tokens: 0.12 }], // not those of gpt-5
   ["gpt-oss:20b", undefined],
 ])("the prices of %s", (model, pricing) => {
   expect(lookup(model)?.pricing).toEqual(pricing);
 });
 
 test("prices are in an order that a mistake of a thousand would break", () => {
-  for (const { id, metadata } of builtinMetadata()) {
+  for (const { id, metadata } of entries) {
     const {
       input_tokens = 0.001,
       output_tokens = 0.001,
       cache_read_tokens = 0,
       cache_write_tokens = input_tokens,
     } = metadata.pricing ?? {};
-    expect([id, input_tokens >= 0.00001 && input_tokens <= 0.1]).toEqual([id, true]);
+    if (input_tokens === 0) continue; // what a vendor gives away
+    expect([id, input_tokens >= 0.000001 && input_tokens <= 0.1]).toEqual([id, true]);
     expect([id, output_tokens === 0 || output_tokens >= input_tokens]).toEqual([id, true]);
-    expect([id, cache_read_tokens < input_tokens && cache_write_tokens >= input_tokens]).toEqual([id, true]);
+    expect([id, cache_read_tokens <= input_tokens && cache_write_tokens >= input_tokens]).toEqual([id, true]);
   }
 });
