@@ -184,6 +184,24 @@ test("xai: a model that does not think keeps its stop sequences", async () => {
   expect(backend.last.body).not.toHaveProperty("stop");
 });
 
+test("perplexity: what it has searched reaches clients of other formats, and chat clients as it is", async () => {
+  const answers = () => answer(text("A tree [1]."));
+  const { gateway, model } = await bedOf("perplexity", [answers(), answers(), answers(), answers()]);
+  await using _ = gateway;
+  const ask = { model, input: "What is there?" };
+  const annotation = { type: "url_citation", url: "https://a.example/tree", title: "Trees" };
+  const whole = await (await gateway.post("/v1/responses", ask)).json();
+  expect(whole).toMatchObject({ output: [{ content: [{ text: "A tree [1].", annotations: [annotation] }] }] });
+  const streamed = await (await gateway.post("/v1/responses", { ...ask, stream: true })).text();
+  expect(streamed).toContain("response.output_text.annotation.added");
+  expect(streamed).toContain("https://a.example/tree");
+  const plain = await (await gateway.chat({ model })).json();
+  expect(plain).toMatchObject({
+    search_results: [{ title: "Trees" }],
+    choices: [{ message: { content: "A tree [1]." } }],
+  });
+});
+
 test("cohere: rerank has the path of its own API", async () => {
   const backend = bed.backend({ models: ["rerank-v4.0-pro"] });
   backend.answer = () => ({ body: JSON.stringify({ results: [{ index: 0, relevance_score: 0.5 }] }) });

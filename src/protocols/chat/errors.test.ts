@@ -17,6 +17,7 @@ describe("what backends tell", () => {
     [422, { detail: [{ loc: ["a"] }] }, { message: '[{"loc":["a"]}]', status: 422 }],
     [422, { detail: "m" }, { message: "m", status: 422 }],
     [400, [{ error: { message: "m" } }], { message: "m", status: 400 }],
+    [400, { success: false, errors: [{ code: 5007, message: "m" }] }, { message: "m", status: 400, code: "5007" }],
     [500, "plain", { message: "plain", status: 500 }],
     [200, { error: { message: "m", code: 503 } }, { message: "m", status: 503 }],
     [

@@ -48,13 +48,17 @@ export function embeddedError(body: JsonObject): Failure | undefined {
   return isError ? decodeError(200, body) : undefined;
 }
 
-/** {error: {...}}, {error: "..."}, a bare error object (older vLLM), {detail: ...} (FastAPI), a list of one, plain text. */
+/**
+ * {error: {...}}, {error: "..."}, a bare error object (older vLLM), {detail: ...} (FastAPI), {errors: [...]} (Cloudflare), a
+ * list of one, plain text.
+ */
 function findError(body: unknown): JsonObject {
   const value: unknown = Array.isArray(body) ? body[0] : body;
   if (typeof value === "string") return { message: value };
   if (!isObject(value)) return {};
   if (isObject(value.error)) return value.error;
   if (typeof value.error === "string") return { ...value, message: value.error };
+  if (Array.isArray(value.errors) && isObject(value.errors[0])) return value.errors[0];
   return value;
 }
 

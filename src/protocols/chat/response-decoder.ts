@@ -1,6 +1,6 @@
 // A chat backend's whole answer -> the neutral answer.
 
-import type { ContentPart, ImagePart, OpaquePart, ToolCallPart } from "../../generation/content.ts";
+import type { Citation, ContentPart, ImagePart, OpaquePart, ToolCallPart } from "../../generation/content.ts";
 import type { GenerationResult } from "../../generation/result.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
 import { isDataUrl } from "../../media/data-url.ts";
@@ -23,7 +23,7 @@ export function decodeResponse(body: JsonObject): GenerationResult {
   if (!isObject(message)) throw new DecodeError("has a choice without a message");
   const reason = readFinishReason(choice);
   if (isBroken(reason)) throw new AnswerFailed(brokenOff(reason));
-  const parts = decodeParts(message);
+  const parts = decodeParts(message, decodeSources(body));
   const hasCalls = parts.some((part) => part.type === "tool-call");
   const finish = decodeFinish(reason, hasCalls, choice.stop_reason);
   return compact({ ...decodeHead(body), parts, finish, usage: decodeUsage(body.usage) });
@@ -47,15 +47,24 @@ export function brokenOff(reason: string | undefined): { message: string; status
   return { message: `The backend broke off its answer (${reason}).`, status: 502, type: "backend_error" };
 }
 
+/** What a vendor that searches by itself names beside the choices: search_results (Perplexity), or addresses alone (xAI). */
+export function decodeSources({ search_results, citations }: JsonObject): Citation[] {
+  const results = objectsOf(search_results).flatMap(({ url, title }) =>
+    typeof url === "string" ? [compact({ url, title: nonEmptyText(title) })] : [],
+  );
+  if (results.length > 0 || !Array.isArray(citations)) return results;
+  return citations.flatMap((url: unknown) => (typeof url === "string" ? [{ url }] : []));
+}
+
 /** Pieces of an answer in the order in which a stream has them. */
-function decodeParts(message: JsonObject): ContentPart[] {
+function decodeParts(message: JsonObject, sources: readonly Citation[]): ContentPart[] {
   const { content } = message;
   const parts: ContentPart[] = [];
   parts.push(...decodeReasoning(message));
   const thought = Array.isArray(content) ? joinContent(content, "thinking") : "";
   if (thought !== "") parts.push({ type: "reasoning", text: thought });
   const text = typeof content === "string" ? content : joinContent(content, "text");
-  const citations = filled(decodeAnnotations(message.annotations));
+  const citations = filled(decodeAnnotations(message.annotations)) ?? filled([...sources]);
   if (text !== "") parts.push(compact({ type: "text", text, citations, signature: readThoughtSignature(message) }));
   const refusal = textOf(message.refusal) + joinContent(content, "refusal");
   if (refusal !== "") parts.push({ type: "refusal", text: refusal });

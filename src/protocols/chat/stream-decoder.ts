@@ -13,7 +13,15 @@ import { decodeError, embeddedError } from "./errors.ts";
 import { decodeFinish, isBroken, readFinishReason } from "./finish-reason.ts";
 import { decodeAnnotations } from "./message-decoder.ts";
 import { decodeProof, detailEntries, detailText, reasoningText } from "./reasoning-details.ts";
-import { brokenOff, contentPieces, decodeHead, decodeImages, decodeOwn, firstChoice } from "./response-decoder.ts";
+import {
+  brokenOff,
+  contentPieces,
+  decodeHead,
+  decodeImages,
+  decodeOwn,
+  decodeSources,
+  firstChoice,
+} from "./response-decoder.ts";
 import { ToolCallAssembler } from "./tool-call-assembler.ts";
 import { readThoughtSignature } from "./wire.ts";
 
@@ -32,6 +40,9 @@ export class ChatStreamDecoder implements StreamDecoder {
   #contentLength = 0;
   /** Citations that came before the text, as some routers send them. */
   #heldCitations: Citation[] = [];
+  /** What the vendor names beside the choices, in one chunk or in each; for answers without annotations. */
+  #sources: Citation[] = [];
+  #hasCitations = false;
   #finishReason: string | undefined;
   #stopSequence: unknown;
   /** They wait for the end: a part of their own would cut the text that they come beside. */
@@ -80,6 +91,7 @@ export class ChatStreamDecoder implements StreamDecoder {
   #finish(): void {
     this.#isOver = true;
     this.#calls.checkNames();
+    if (!this.#hasCitations) this.#addCitations(this.#sources);
     this.#out.endAll();
     for (const part of this.#ownParts) this.#out.whole(part);
     const finish = decodeFinish(this.#finishReason, this.#calls.count > 0, this.#stopSequence);
@@ -93,6 +105,11 @@ export class ChatStreamDecoder implements StreamDecoder {
     if (!this.#hasStarted && (choice !== undefined || usage !== undefined || isFilled(chunk.id))) {
       this.#hasStarted = true;
       this.#out.push({ type: "start", ...decodeHead(chunk) });
+    }
+    // A chat client has the chunk itself.
+    if (this.#keeps === undefined && (chunk.search_results ?? chunk.citations) !== undefined) {
+      const sources = decodeSources(chunk);
+      if (sources.length > 0) this.#sources = sources;
     }
     if (choice !== undefined) {
       if (this.#keeps !== undefined) this.#own = ownMembers(chunk, choice, KNOWN_MEMBERS);
@@ -129,7 +146,7 @@ export class ChatStreamDecoder implements StreamDecoder {
     if (typeof content === "string") this.#addText("text", content);
     else if (Array.isArray(content)) this.#addPieces(content);
     if (typeof refusal === "string") this.#addText("refusal", refusal);
-    if (delta.annotations !== undefined) this.#addCitations(delta.annotations);
+    if (delta.annotations !== undefined) this.#addCitations(decodeAnnotations(delta.annotations));
     if (delta.extra_content !== undefined) this.#addSignature(delta);
     if (delta.images !== undefined) this.#addImages(delta.images);
     if (delta.annotations !== undefined || delta.executed_tools !== undefined) this.#addOwn(delta);
@@ -202,8 +219,8 @@ export class ChatStreamDecoder implements StreamDecoder {
     return open;
   }
 
-  #addCitations(annotations: unknown): void {
-    const citations = decodeAnnotations(annotations);
+  #addCitations(citations: readonly Citation[]): void {
+    if (citations.length > 0) this.#hasCitations = true;
     // One more than are kept, which shows that there were too many.
     const room = MAX_CITATIONS + 1 - this.#heldCitations.length;
     const open = this.#open;

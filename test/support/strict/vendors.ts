@@ -2,10 +2,18 @@
 // Sources: groq-sdk 1.6.0, @mistralai/mistralai 2.7.0 and mistral_common 1.13.1, api-docs.deepseek.com/guides/thinking_mode,
 // docs.x.ai/docs/guides/reasoning, inference-docs.cerebras.ai/resources/openai, docs.cohere.com/docs/compatibility-api.
 
-import { ChatAnswer, Counter, modelList } from "./chat.ts";
+import { ChatAnswer, Counter, dataFrame, modelList } from "./chat.ts";
 import { openAiFailure, openAiRefusal } from "./openai-errors.ts";
 import type { JsonObject, Script } from "./script.ts";
-import { notFound, requireBearer, requireJson, type StrictBackend, startStrictServer, type Vendor } from "./server.ts";
+import {
+  notFound,
+  type Reply,
+  requireBearer,
+  requireJson,
+  type StrictBackend,
+  startStrictServer,
+  type Vendor,
+} from "./server.ts";
 import { isObject, Refused, refuse } from "./shape.ts";
 
 interface StrictVendor {
@@ -24,6 +32,8 @@ interface StrictVendor {
   messageMembers?: Readonly<Record<string, readonly string[]>>;
   check?(body: JsonObject): void;
   reasoningField?: "reasoning" | "reasoning_content";
+  /** Members beside the choices that name what it has searched. */
+  sources?: JsonObject;
   /** An id of a call, as the vendor makes it. */
   callId?: string;
 }
@@ -150,7 +160,16 @@ export const STRICT_VENDORS = {
     },
     reasoningField: "reasoning_content",
   },
-  perplexity: { base: "", model: "sonar-pro", status: 400, refused: ["stream_options", "stop"] },
+  perplexity: {
+    base: "",
+    model: "sonar-pro",
+    status: 400,
+    refused: ["stream_options", "stop"],
+    sources: {
+      citations: ["https://a.example/tree"],
+      search_results: [{ title: "Trees", url: "https://a.example/tree", date: "2026-01-01" }],
+    },
+  },
   deepinfra: {
     base: "/v1/openai",
     list: "/v1/openai/models",
@@ -196,7 +215,8 @@ export function startStrictVendor(name: StrictVendorName, script: Script): Promi
         const parts = answer.parts.map((part) =>
           part.type === "call" && callId !== undefined ? { ...part, id: part.id ?? callId } : part,
         );
-        return new ChatAnswer({ ...answer, parts }, body, ids, facts.reasoningField).render();
+        const reply = new ChatAnswer({ ...answer, parts }, body, ids, facts.reasoningField).render();
+        return facts.sources === undefined ? reply : withSources(reply, facts.sources);
       };
     },
     refusal: openAiRefusal,
@@ -204,6 +224,16 @@ export function startStrictVendor(name: StrictVendorName, script: Script): Promi
     failureFrame: (error) => `data: ${JSON.stringify(openAiFailure(error))}\n\n`,
   };
   return startStrictServer(vendor, script);
+}
+
+/** In the whole answer, or in the last chunk with a choice. */
+function withSources(reply: Reply, sources: JsonObject): Reply {
+  if ("json" in reply) return { ...reply, json: { ...(reply.json as JsonObject), ...sources } };
+  const last = reply.frames.findLastIndex((frame) => frame.includes('"finish_reason":"'));
+  const frames = reply.frames.map((frame, index) =>
+    index === last ? dataFrame({ ...JSON.parse(frame.slice("data: ".length)), ...sources }) : frame,
+  );
+  return { ...reply, frames };
 }
 
 function checkMembers(body: JsonObject, { members, refused = [], status }: StrictVendor): void {
