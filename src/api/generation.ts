@@ -10,6 +10,7 @@ import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import type { ModelNames } from "../pipeline/routes.ts";
+import { type Framing, rewritten } from "../protocols/framing.ts";
 import type { ClientWords } from "../protocols/protocol.ts";
 import { clientWords } from "../protocols/registry.ts";
 import { endUserOf, type RequestSummary } from "../protocols/request-summary.ts";
@@ -22,6 +23,7 @@ import type { RequestRecord } from "../stats/request-record.ts";
 import { forwardableErrorBody, hasStandardError, standardError } from "../upstream/error-body.ts";
 import { failureLabel, isOfAccount, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
 import { EVENT_STREAM, isBackendsFault } from "../upstream/send.ts";
+import { framed } from "./framed.ts";
 
 export interface GenerationParts {
   generate: Generate;
@@ -47,6 +49,8 @@ export interface GenerationEndpoint {
   answerHere?(call: Call, asked: ModelRequest): Response | Promise<Response> | undefined;
   /** Sees what was generated before it is answered; `ended` resolves when a stream is over, if one was asked for. */
   noted?(call: Call, asked: ModelRequest, generated: Generated, ended: Promise<unknown> | undefined): void;
+  /** The form of the stream for clients that do not read Server-Sent Events. */
+  framing?(call: Call): Framing | undefined;
 }
 
 /** How endpoints for clients of a format tell of errors, where the format has a way of its own. */
@@ -55,7 +59,7 @@ export function errorsOf({ ownErrors, errorBody }: ClientWords): ErrorWords {
 }
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
-  const { operation, maxBodyBytes, read, arrange, answerHere, noted } = endpoint;
+  const { operation, maxBodyBytes, read, arrange, answerHere, noted, framing } = endpoint;
   const { generate, names, bodies, now, wallTime, begun } = parts;
   const client = clientWords(conventionsOf(operation));
   return {
@@ -106,7 +110,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       if (generated.kind === "stream" && asked.body.letValueGo()) {
         bodies.release(context, body.bytes().length + (asked.injectedBytes ?? 0));
       }
-      return answer(call, asked, client, generated);
+      return answer(call, asked, client, generated, asked.stream ? framing?.(call) : undefined);
     },
   };
 }
@@ -149,12 +153,21 @@ function brokenBy(failure: UpstreamFailure): BrokenStream {
   return { failure: failureLabel(failure), status: told, error: { type, code, message } };
 }
 
-function answer(call: Call, asked: ModelRequest, client: ClientWords, generated: Generated): Response {
+/** @param framing - of the stream that was asked for; undefined: it consists of events, or none was asked for */
+function answer(
+  call: Call,
+  asked: ModelRequest,
+  client: ClientWords,
+  generated: Generated,
+  framing: Framing | undefined,
+): Response {
   const { headers } = call;
   if (generated.cache !== undefined) headers["X-Cache"] = generated.cache;
   if (generated.kind === "replayed") {
-    headers["Content-Type"] = generated.replay.contentType;
-    return new Response(generated.replay.body as Uint8Array<ArrayBuffer>, { headers });
+    const { contentType, body } = generated.replay;
+    headers["Content-Type"] = framing?.contentType ?? contentType;
+    const replayed = framing === undefined ? body : rewritten(body, framing);
+    return new Response(replayed as Uint8Array<ArrayBuffer>, { headers });
   }
   const { entry } = generated.result;
   headers["X-Signalbox-Backend"] = entry.backend.name;
@@ -171,10 +184,10 @@ function answer(call: Call, asked: ModelRequest, client: ClientWords, generated:
     if (dropped !== undefined && dropped.length > 0) headers["X-Signalbox-Dropped"] = droppedHeader(dropped);
     return new Response(generated.result.body as Uint8Array<ArrayBuffer>, { headers });
   }
-  headers["Content-Type"] = generated.result.contentType ?? EVENT_STREAM;
+  headers["Content-Type"] = framing?.contentType ?? generated.result.contentType ?? EVENT_STREAM;
   headers["Cache-Control"] = "no-cache";
   headers["X-Accel-Buffering"] = "no"; // asks reverse proxies such as nginx not to hold events back
-  return new Response(generated.body, { headers });
+  return new Response(framing === undefined ? generated.body : framed(generated.body, framing), { headers });
 }
 
 /** Most characters of the header that names what was dropped. */
