@@ -13,6 +13,8 @@ interface Generating
   /** Undefined where an answer is no JSON. */
   reply?: string;
   events?: string;
+  /** Media type of the events; by default text/event-stream. */
+  eventsType?: string;
   headers?: readonly string[];
   /** Media type of the body; by default JSON. */
   takes?: "multipart/form-data";
@@ -23,7 +25,17 @@ interface Generating
 
 /** An endpoint that asks a model, under one path or several. */
 export function generating(paths: readonly string[], parts: GenerationParts, asked: Generating): DescribedEndpoint[] {
-  const { id, summary, description, parameters, request, reply, events, headers = GENERATION_HEADERS } = asked;
+  const {
+    id,
+    summary,
+    description,
+    parameters,
+    request,
+    reply,
+    events,
+    eventsType,
+    headers = GENERATION_HEADERS,
+  } = asked;
   const { takes, gives, example } = asked;
   const answer: DescribedAnswer = {
     status: 200,
@@ -31,6 +43,7 @@ export function generating(paths: readonly string[], parts: GenerationParts, ask
     ...(reply !== undefined && { schema: ref(reply) }),
     ...(gives !== undefined && { types: [gives] }),
     ...(events !== undefined && { events: ref(events) }),
+    ...(eventsType !== undefined && { eventsType }),
     headers,
   };
   return at(paths, {

@@ -4,7 +4,7 @@ import { conventionsOf, type Operation, servedBy } from "../backends/kinds.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { FormBody } from "../lib/form-body.ts";
-import { isObject, type JsonObject } from "../lib/json.ts";
+import { compact, isObject, type JsonObject, parseObject } from "../lib/json.ts";
 import { writeFallbackHeaders, writeRouteHeaders } from "../pipeline/fallback.ts";
 import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
@@ -51,17 +51,29 @@ export interface GenerationEndpoint {
   noted?(call: Call, asked: ModelRequest, generated: Generated, ended: Promise<unknown> | undefined): void;
   /** The form of the stream for clients that do not read Server-Sent Events. */
   framing?(call: Call): Framing | undefined;
+  /** For clients whose format differs from that of the operation. */
+  wording?: Wording;
+}
+
+/** The request is put into the operation's words by `arrange`, and its answer and errors into the client's words here. */
+interface Wording {
+  /** Whose errors the client reads. */
+  words: ClientWords;
+  /** A whole answer as the client reads it. */
+  answer(told: JsonObject, call: Call, asked: ModelRequest): JsonObject;
 }
 
 /** How endpoints for clients of a format tell of errors, where the format has a way of its own. */
 export function errorsOf({ ownErrors, errorBody }: ClientWords): ErrorWords {
-  return ownErrors === undefined ? {} : { errorFormat: errorBody, idHeader: ownErrors.idHeader };
+  if (ownErrors === undefined) return {};
+  const { schema, idHeader } = ownErrors;
+  return { errorFormat: errorBody, errorSchema: schema, ...compact({ idHeader }) };
 }
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
-  const { operation, maxBodyBytes, read, arrange, answerHere, noted, framing } = endpoint;
+  const { operation, maxBodyBytes, read, arrange, answerHere, noted, framing, wording } = endpoint;
   const { generate, names, bodies, now, wallTime, begun } = parts;
-  const client = clientWords(conventionsOf(operation));
+  const client = wording?.words ?? clientWords(conventionsOf(operation));
   return {
     access: "write",
     operation,
@@ -110,10 +122,14 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       if (generated.kind === "stream" && asked.body.letValueGo()) {
         bodies.release(context, body.bytes().length + (asked.injectedBytes ?? 0));
       }
+      if (wording !== undefined) reword(wording, call, asked, generated);
       return answer(call, asked, client, generated, asked.stream ? framing?.(call) : undefined);
     },
   };
 }
+
+const decoder = new TextDecoder();
+const encoder = new TextEncoder();
 
 const MAX_MODEL_LENGTH = 256;
 
@@ -190,6 +206,17 @@ function answer(
   return new Response(framing === undefined ? generated.body : framed(generated.body, framing), { headers });
 }
 
+/** Puts a whole answer into the client's words; others were never in the words of the operation. */
+function reword({ answer }: Wording, call: Call, asked: ModelRequest, generated: Generated): void {
+  if (generated.kind !== "plain") return;
+  const told = parseObject(decoder.decode(generated.result.body));
+  if (told === undefined)
+    throw new GatewayError(ERRORS.invalidBackendResponse, "The backend's answer is no JSON object.");
+  generated.result = { ...generated.result, body: encoder.encode(JSON.stringify(answer(told, call, asked))) };
+  const { record } = call.context;
+  if (asked.lost !== undefined && asked.lost.length > 0) record.dropped = [...(record.dropped ?? []), ...asked.lost];
+}
+
 /** Most characters of the header that names what was dropped. */
 const MAX_DROPPED_LENGTH = 512;
 
@@ -234,7 +261,8 @@ function errorBodyFor(
   requestId: string,
 ): Uint8Array | string {
   if (client.ownErrors === undefined) return forwardableErrorBody(status, body);
-  if (isNative && hasStandardError(body, client.ownErrors.frameType)) return body;
+  const { frameType } = client.ownErrors;
+  if (isNative && frameType !== undefined && hasStandardError(body, frameType)) return body;
   const { message, type, code, param } = standardError(status, body);
   return JSON.stringify(
     client.errorBody({ status, message, type, code, ...(typeof param === "string" ? { param } : {}), requestId }),

@@ -43,7 +43,7 @@ export function messagesErrors() {
 const MESSAGES_PATHS = /^\/(?:anthropic|v1\/messages)(?:\/|$)/;
 
 /** SDKs of the Messages API read errors in its shape alone, also at a path that does not exist. */
-export function errorsAt(path: string): ReturnType<typeof messagesErrors> | undefined {
+export function messagesErrorsAt(path: string): ReturnType<typeof messagesErrors> | undefined {
   return MESSAGES_PATHS.test(path) ? messagesErrors() : undefined;
 }
 

@@ -24,10 +24,13 @@ import type { GenerationParts } from "./generation.ts";
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
 import { keyRoutes } from "./me.ts";
 import { MEDIA_SCHEMAS, mediaRoutes } from "./media-routes.ts";
-import { estimatedCount, messagesErrors, messagesModelRoutes } from "./messages.ts";
+import { estimatedCount, messagesErrors, messagesErrorsAt, messagesModelRoutes } from "./messages.ts";
 import { MESSAGES_FILES } from "./messages-files.ts";
 import { MODEL_SCHEMAS } from "./model-schemas.ts";
 import { type ModelParts, modelRoutes } from "./models.ts";
+import { ollamaRoutes } from "./ollama.ts";
+import { OF_A_MACHINE, ollamaErrorsAt, ollamaModelRoutes } from "./ollama-models.ts";
+import { OLLAMA_SCHEMAS } from "./ollama-schemas.ts";
 import { arrangeBrought, arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
 import { welcomeRoutes } from "./welcome.ts";
 
@@ -43,8 +46,8 @@ const BODY_LIMITS = {
   others: 8 * MEBIBYTE,
 };
 
-/** Beginnings of paths that clients know from other servers, and that are not built. */
-export const NOT_BUILT: readonly string[] = [
+/** Beginnings of paths that clients know from other servers, and that are not built; some with the reason. */
+export const NOT_BUILT: readonly (string | readonly [beginning: string, reason: string])[] = [
   "/v1/assistants",
   "/v1/batches",
   "/v1/containers",
@@ -60,8 +63,14 @@ export const NOT_BUILT: readonly string[] = [
   "/v1/videos",
   "/v1beta",
   "/anthropic/v1/messages/batches",
+  ...OF_A_MACHINE,
   "/api",
 ];
+
+/** In whose words errors are told at a path where there may be no endpoint. */
+export function errorsAt(path: string) {
+  return messagesErrorsAt(path) ?? ollamaErrorsAt(path);
+}
 
 export interface PublicApiParts extends GenerationParts {
   files: FilesInUse;
@@ -93,10 +102,15 @@ export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
   ];
   const ofGeneration = [...textRoutes(parts), ...messagesRoutes(parts), ...vectorRoutes(parts)];
   const ofMedia = mediaRoutes(parts);
+  const ofOllama = [
+    ...ollamaRoutes(parts, { conversation: BODY_LIMITS.chat, embeddings: BODY_LIMITS.embeddings }),
+    ...ollamaModelRoutes(parts),
+  ];
   return [
     ...ofModels.map((endpoint) => ({ ...endpoint, schemas: MODEL_SCHEMAS })),
     ...ofGeneration.map((endpoint) => ({ ...endpoint, schemas: GENERATION_SCHEMAS })),
     ...ofMedia.map((endpoint) => ({ ...endpoint, schemas: MEDIA_SCHEMAS })),
+    ...ofOllama.map((endpoint) => ({ ...endpoint, schemas: OLLAMA_SCHEMAS })),
     ...fileRoutes(files, OPENAI_FILES).map((endpoint) => ({ ...endpoint, schemas: FILE_SCHEMAS })),
     ...fileRoutes(files, MESSAGES_FILES).map((endpoint) => ({
       ...endpoint,

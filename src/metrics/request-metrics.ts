@@ -15,6 +15,7 @@ const OPERATION_NAMES: Readonly<Record<string, string>> = {
   chat: "chat",
   responses: "chat",
   messages: "chat",
+  "ollama-api": "chat",
   completions: "text_completion",
   embeddings: "embeddings",
   "embed-sparse": "embeddings",

@@ -112,11 +112,18 @@ function toRequestBody({ schema, optional = false, types = ["application/json"],
   return { required: !optional, content: Object.fromEntries(types.map((type) => [type, content])) };
 }
 
-function toResponse({ description, schema, events, types = [], headers = [] }: DescribedAnswer): object {
+function toResponse({
+  description,
+  schema,
+  events,
+  eventsType = "text/event-stream",
+  types = [],
+  headers = [],
+}: DescribedAnswer): object {
   const content = {
     ...(schema !== undefined && { "application/json": { schema } }),
     // OpenAPI 3.1 cannot say what the events of a stream are like.
-    ...(events !== undefined && { "text/event-stream": { schema: text, "x-event-data": events } }),
+    ...(events !== undefined && { [eventsType]: { schema: text, "x-event-data": events } }),
     ...Object.fromEntries(types.map((type) => [type, { schema: text }])),
   };
   return { description, headers: headerReferences([...COMMON_HEADERS, ...headers]), content };

@@ -22,9 +22,11 @@ const MEANINGS: Readonly<Record<number, string>> = {
   504: "A time limit has passed.",
 };
 
-/** The schema of its errors, which also begins the names of their responses: only the Messages API has one of its own. */
-function formatOf({ errorFormat }: DescribedEndpoint): "Error" | "MessagesError" {
-  return errorFormat === undefined ? "Error" : "MessagesError";
+const STANDARD = "Error";
+
+/** The schema of its errors, which also begins the names of their responses. */
+function formatOf({ errorSchema = STANDARD }: DescribedEndpoint): string {
+  return errorSchema;
 }
 
 /** The error responses of an endpoint: status -> reference. */
@@ -41,7 +43,7 @@ export function errorReferences(endpoint: DescribedEndpoint): object {
 /** Those that the endpoints refer to. */
 export function errorResponses(endpoints: readonly DescribedEndpoint[]): Record<string, object> {
   const responses: Record<string, object> = {};
-  for (const format of ["Error", "MessagesError"] as const) {
+  for (const format of new Set(endpoints.map(formatOf))) {
     const users = endpoints.filter((endpoint) => formatOf(endpoint) === format);
     for (const status of new Set(users.flatMap(({ errors }) => errors))) {
       responses[`${format}${status}`] = errorResponse(describe(status, format), format, status === 429);
@@ -70,8 +72,8 @@ function describe(status: number, format: string): string {
   const meaning = MEANINGS[status];
   if (meaning === undefined) throw new Error(`what the status ${status} means is not described`);
   const known: ErrorDefinition[] = Object.values(ERRORS).filter((definition) => definition.status === status);
-  // The Messages API has types of its own.
-  if (known.length === 0 || format === "MessagesError") return meaning;
+  // Other formats have types of their own, or none.
+  if (known.length === 0 || format !== STANDARD) return meaning;
   const pairs = known.map(({ type, code }) => (typeof code === "string" ? `\`${type}\` (\`${code}\`)` : `\`${type}\``));
   return `${meaning} Types and codes: ${pairs.join(", ")}.`;
 }

@@ -71,6 +71,8 @@ export interface DescribedAnswer<out Value = unknown> {
   schema?: Schema<Value>;
   /** The schema of the data of each event of a stream. */
   events?: JsonSchema;
+  /** The media type of such a stream; default: text/event-stream. */
+  eventsType?: string;
   /** The media types of a text that is not JSON. */
   types?: readonly string[];
   /** Names of headers of components.headers. */

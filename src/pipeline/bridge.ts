@@ -158,7 +158,7 @@ export function createBridge(parts: BridgeParts): Bridge {
         signatureOf,
       });
       noteDropped(context, backend, client.name, protocol.name, [...notes, ...dropped]);
-      const answer = answerContext(forward, ready);
+      const answer = answerContext(context, forward, ready);
       return {
         operation,
         body: encoder.encode(
@@ -181,9 +181,14 @@ export function createBridge(parts: BridgeParts): Bridge {
     return inlineMedia(request, { kinds, fetchExternal, signal: context.client.signal }).then(encode);
   }
 
-  function answerContext({ askedModel }: ModelRequest, request: GenerationRequest): AnswerContext {
+  function answerContext(
+    { record }: RequestContext,
+    { askedModel }: ModelRequest,
+    request: GenerationRequest,
+  ): AnswerContext {
     const nonce = crypto.randomUUID().replaceAll("-", "");
-    return { model: askedModel, createdAt: unixTime(), now: unixTime, nonce, request };
+    const elapsedMs = () => clock.now() - record.startedAtMs;
+    return { model: askedModel, createdAt: unixTime(), now: unixTime, elapsedMs, nonce, request };
   }
 
   /** The same with the answer as the rest of one that another backend has begun in the same format. */
@@ -195,7 +200,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     { hidesUsage = false, edits, ...prepared }: Prepared,
   ): Prepared {
     const { name, losses } = client;
-    const answer = answerContext(forward, requestInOwnFormat(client, forward.body));
+    const answer = answerContext(context, forward, requestInOwnFormat(client, forward.body));
     const translation = createTranslation({
       client,
       backend: backendProtocol(name),

@@ -2,7 +2,7 @@
 
 import type { DeduplicationMode } from "../config/sections/deduplication.ts";
 import type { JsonObject } from "../lib/json.ts";
-import type { KeptAnswers } from "../protocols/kept-answers.ts";
+import { type KeptAnswers, temperatureIn } from "../protocols/kept-answers.ts";
 import type { RequestKey } from "../response-cache/cache.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
 import type { ByteSink } from "../upstream/relay.ts";
@@ -55,12 +55,13 @@ export const HIGH_WATER_BYTES = 64 * 1024;
 /** Whether a request may share a call at all. */
 export function isSharable(
   mode: DeduplicationMode,
-  kept: Pick<KeptAnswers, "hasSideEffect"> | undefined,
+  kept: Pick<KeptAnswers, "hasSideEffect" | "temperatureOf"> | undefined,
   body: JsonObject,
   idempotencyKey: string | null,
 ): boolean {
   if (mode === "off") return false;
-  const isAsked = mode === "all" || body.temperature === 0 || (idempotencyKey !== null && idempotencyKey !== "");
+  const isAsked =
+    mode === "all" || temperatureIn(kept, body) === 0 || (idempotencyKey !== null && idempotencyKey !== "");
   return isAsked && kept?.hasSideEffect(body) !== true;
 }
 

@@ -67,6 +67,8 @@ export interface ModelRequest extends RequestSummary {
    * keepsFiles).
    */
   foreignFile?: string | undefined;
+  /** What of the client's own body was left out when it was put into the words of the operation. */
+  lost?: readonly string[];
   /** What the contents of files that were put into the body take in memory. */
   injectedBytes?: number;
   /** Factor of all timeouts; 1 for the model that was asked for. */

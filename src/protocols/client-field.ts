@@ -9,8 +9,8 @@ import { pathTo } from "../lib/json-path.ts";
 
 /** By the neutral field: what it is called where it has another name. The first one that the client wrote counts. */
 const NAMES: Readonly<Record<string, Partial<Record<ProtocolName, readonly string[]>>>> = {
-  messages: { responses: ["input"], completions: ["prompt"] },
-  stop: { messages: ["stop_sequences"] },
+  messages: { responses: ["input"], completions: ["prompt"], "ollama-api": ["messages", "prompt"] },
+  stop: { messages: ["stop_sequences"], "ollama-api": ["options.stop"] },
   tools: {
     chat: ["tools", "functions", "web_search_options"],
     messages: ["tools", "mcp_servers"],

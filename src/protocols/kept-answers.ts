@@ -8,6 +8,8 @@ export interface KeptAnswers {
   withoutEffect: ReadonlySet<string>;
   /** A stream tells its counts only where stream_options.include_usage asks for them. */
   countsWhenAsked?: true;
+  /** Where the format has the temperature in another place than at the top of a request. */
+  temperatureOf?(body: JsonObject): unknown;
   /** Every such request must reach a backend, because something is done or kept there besides answering. */
   hasSideEffect(body: JsonObject): boolean;
   /** The answer depends on more than the request says, such as on what the web holds today. */
@@ -20,4 +22,8 @@ export interface KeptAnswers {
   asStream(answer: string, includeUsage: boolean): string | undefined;
   /** The whole answer that a stream has told piece by piece; undefined likewise. */
   asWhole(events: string): string | undefined;
+}
+
+export function temperatureIn(kept: Pick<KeptAnswers, "temperatureOf"> | undefined, body: JsonObject): unknown {
+  return kept?.temperatureOf === undefined ? body.temperature : kept.temperatureOf(body);
 }

@@ -26,6 +26,8 @@ export interface AnswerContext {
   createdAt: number;
   /** The present Unix time in seconds, for formats that tell when an answer was complete; createdAt where left out. */
   now?(): number;
+  /** Milliseconds since the gateway got the request, for formats that tell how long an answer took. */
+  elapsedMs?(): number;
   /** 32 random hex digits; ids of the answer and of its items are made from it where the backend gives none. */
   nonce: string;
   /** The request that is answered. */
@@ -50,10 +52,11 @@ export interface ClientProtocol {
    */
   errorEvent(error: ClientError, sent?: Uint8Array): string;
   /**
-   * Its errors do not have the standard shape: the object around an error has a type, and SDKs look for the id of a request
-   * in a header of their own.
+   * Its errors do not have the standard shape: the object around an error may have a type, by which a backend's own errors
+   * are recognised, and SDKs may look for the id of a request in a header of their own. `schema` describes the body in the
+   * OpenAPI document.
    */
-  ownErrors?: { idHeader: string; frameType: string };
+  ownErrors?: { schema: string; idHeader?: string; frameType?: string };
   /** The headers that tell what is left to a client; left out: those of OpenAI. */
   quotaHeaders?(quota: Quota, nowMs: number): Record<string, string>;
   /** What a request brings or names besides text, as it is written; a quick look, because most are text alone. */

@@ -11,6 +11,7 @@ import { generateContent } from "./generate-content/index.ts";
 import { images } from "./images/index.ts";
 import type { KeptAnswers } from "./kept-answers.ts";
 import { messages } from "./messages/index.ts";
+import { ollama } from "./ollama/index.ts";
 import type { BackendProtocol, ClientProtocol, ClientWords, PassThrough } from "./protocol.ts";
 import { responses } from "./responses/index.ts";
 import type { StreamJoin } from "./stream-join.ts";
@@ -25,6 +26,7 @@ const FORMATS: Readonly<Record<ProtocolName, Format>> = {
   responses,
   messages,
   "generate-content": generateContent,
+  "ollama-api": ollama,
   images,
   audio,
 };

@@ -3,7 +3,7 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import { type JsonObject, parseObject } from "../lib/json.ts";
-import type { KeptAnswers } from "../protocols/kept-answers.ts";
+import { type KeptAnswers, temperatureIn } from "../protocols/kept-answers.ts";
 
 /** Value of the header X-Cache; answers in formats that are never kept have none. */
 export type CacheDecision = "HIT" | "MISS" | "BYPASS";
@@ -14,7 +14,7 @@ const decoder = new TextDecoder();
 
 /** Why the answer to a request may neither come from the cache nor go into it; undefined where it may. */
 export function bypassReason(kept: KeptAnswers, body: JsonObject): string | undefined {
-  const { temperature } = body;
+  const temperature = temperatureIn(kept, body);
   const isDeterministic = temperature === undefined || temperature === null || temperature === 0;
   if (!isDeterministic) return "not_deterministic";
   if (kept.hasSideEffect(body)) return "side_effect";

@@ -118,6 +118,8 @@ export interface Endpoint extends Answering {
 /** The shape of errors, where it is not the standard one. */
 export interface ErrorWords {
   errorFormat?: ErrorFormat;
+  /** The name of its schema in the OpenAPI document. */
+  errorSchema?: string;
   /** A further header for the id of the request, where the clients of the format look for one. */
   idHeader?: string;
 }

@@ -18,8 +18,8 @@ export interface RouteTable<Entry> {
 }
 
 interface RouteSurroundings {
-  /** Beginnings of paths that clients know from other servers. */
-  notBuilt?: readonly string[];
+  /** Beginnings of paths that clients know from other servers, with what is said of them; the first one that fits counts. */
+  notBuilt?: readonly (string | readonly [beginning: string, reason: string])[];
   /** Paths of another table, which a client may have meant. */
   elsewhere?: readonly string[];
 }
@@ -43,8 +43,11 @@ export function createRouteTable<Entry extends Pick<Endpoint, "method" | "path">
   const exact = [...paths, ...elsewhere].filter((path) => !path.includes("{"));
 
   function notFound(path: string): GatewayError {
-    const isKnown = notBuilt.some((beginning) => path === beginning || path.startsWith(`${beginning}/`));
-    if (isKnown) return new GatewayError(ERRORS.routeNotFound, `${printable(path)} is not in this release.`);
+    for (const entry of notBuilt) {
+      const [beginning, reason] = typeof entry === "string" ? [entry, "is not in this release."] : entry;
+      if (path !== beginning && !path.startsWith(`${beginning}/`)) continue;
+      return new GatewayError(ERRORS.routeNotFound, `${printable(path)} ${reason}`);
+    }
     const near = nearest(path, exact);
     const hint = near === undefined ? "" : ` Did you mean ${near}?`;
     return new GatewayError(ERRORS.routeNotFound, `There is nothing at ${printable(path)}.${hint}`);

@@ -15,6 +15,7 @@ const NAMES = [
 const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["agent/model-request.ts", "in whose words requests are refused that no client has sent"],
   ["api/media-routes.ts", "endpoints: which operation a path stands for"],
+  ["api/ollama.ts", "endpoints: which operation a path stands for"],
   ["api/routes.ts", "endpoints: which operation a path stands for"],
   ["backends/kinds.ts", "the rows: which operations a kind has, and which stand in for others"],
   ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
@@ -34,6 +35,8 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
 const LOOKED_INTO_BY: ReadonlyMap<string, string> = new Map([
   ["api/media-routes.ts", "endpoints: who reads a request"],
   ["api/messages.ts", "endpoints that this format alone has"],
+  ["api/ollama-models.ts", "endpoints that this format alone has"],
+  ["api/ollama.ts", "endpoints: who reads a request, and embeddings in its words"],
   ["api/responses.ts", "what its endpoint does before and after"],
   ["api/routes.ts", "endpoints: who reads a request"],
   ["backends/kinds.ts", "what a row says to the chat format"],

@@ -135,6 +135,13 @@ async function call<Body = Record<string, unknown>>(
     for (const event of events) expect(checks.problems(media["x-event-data"] ?? {}, event)).toEqual([]);
     return events as Body;
   }
+  if (type === "application/x-ndjson") {
+    expect(response.status).toBe(status);
+    const lines = (await response.text()).trimEnd().split("\n");
+    const events = lines.map((line) => JSON.parse(line) as unknown);
+    for (const event of events) expect(checks.problems(media["x-event-data"] ?? {}, event)).toEqual([]);
+    return events as Body;
+  }
   const text = await response.text();
   if (response.status !== status) throw new Error(`${method} ${path} answered ${response.status}: ${text}`);
   const value = type === "application/json" ? (JSON.parse(text) as Body) : (text as Body);
@@ -204,6 +211,33 @@ describe("public operations", () => {
   test.each(computing)("POST %s and its errors", async (path, body) => {
     await call("POST", path, { body });
     await call("POST", path, { body: { ...body, model: 1 }, invalidBody: true, status: 400 });
+  });
+
+  test.each([
+    ["/api/chat", { model, messages: MESSAGES }],
+    ["/api/generate", { model, prompt: "Hello!", system: "Be brief." }],
+  ] as [path: string, body: Record<string, unknown>][])("POST %s of Ollama, streamed and plain", async (path, body) => {
+    expect(((await call("POST", path, { body })) as unknown as unknown[]).length).toBeGreaterThan(1);
+    await call("POST", path, { body: { ...body, stream: false, options: { temperature: 0, num_ctx: 99 } } });
+    await call("POST", path, { body: { model } });
+    await call("POST", path, { body: { model, stream: false, keep_alive: 0 } });
+    await call("POST", path, { body: { ...body, model: undefined }, invalidBody: true, status: 400 });
+    await call("POST", path, { body: { ...body, options: { top_p: 2 } }, invalidBody: true, status: 400 });
+    await call("POST", path, { body: { ...body, model: "nobody-has-it" }, status: 404 });
+  });
+
+  test("embeddings and models of Ollama", async () => {
+    await call("POST", "/api/embed", { body: { model, input: ["a", "b"], dimensions: 8, truncate: true } });
+    await call("POST", "/api/embed", { body: { model, input: [] } });
+    await call("POST", "/api/embed", { body: { model, input: [1] }, invalidBody: true, status: 400 });
+    await call("POST", "/api/embed", { body: { model: "nobody-has-it", input: "a" }, status: 404 });
+    await call("POST", "/api/embeddings", { body: { model, prompt: "a", keep_alive: "5m" } });
+    await call("POST", "/api/embeddings", { body: { model, prompt: ["a"] }, invalidBody: true, status: 400 });
+    for (const path of ["/api/version", "/api/tags", "/api/ps"]) await call("GET", path);
+    await call("POST", "/api/show", { body: { model } });
+    await call("POST", "/api/show", { body: { name: `${model}:latest` } });
+    await call("POST", "/api/show", { body: { model: "nobody-has-it" }, status: 404 });
+    await call("POST", "/api/show", { body: { model: 1 }, invalidBody: true, status: 400 });
   });
 
   test("images: generations", async () => {

@@ -28,7 +28,7 @@ export const messagesClient: ClientProtocol = {
   attachments: attachmentsOf,
   withFile,
   quotaHeaders,
-  ownErrors: { idHeader: "request-id", frameType: "error" },
+  ownErrors: { schema: "MessagesError", idHeader: "request-id", frameType: "error" },
   offersSearch: hasSearchTool,
   quotesSources: true,
   settings: {

@@ -1,0 +1,41 @@
+// The Ollama format, for clients: conversations of /api/chat and prompts of /api/generate. Backends of the type `ollama` are
+// asked by chat completions, so there is no backend half.
+
+import { lossOfCall } from "../../generation/answer-losses.ts";
+import type { Format } from "../format.ts";
+import type { ClientProtocol } from "../protocol.ts";
+import { errorBody, errorEvent } from "./errors.ts";
+import { OLLAMA } from "./form.ts";
+import { ollamaJoin } from "./join.ts";
+import { ollamaKept } from "./kept-answers.ts";
+import { ollamaPassThrough } from "./pass-through.ts";
+import { decodeRequest } from "./request-decoder.ts";
+import { encodeResponse } from "./response-encoder.ts";
+import { OllamaStreamEncoder } from "./stream-encoder.ts";
+
+const ollamaClient: ClientProtocol = {
+  name: OLLAMA,
+  decodeRequest,
+  encodeResponse,
+  streamEncoder: (context) => new OllamaStreamEncoder(context),
+  errorBody,
+  errorEvent,
+  ownErrors: { schema: "OllamaError" },
+  losses: {
+    parts: {
+      "tool-call": lossOfCall,
+      "search-result": () => "answer.searches",
+      opaque: () => "answer.items",
+      audio: () => "answer.audio",
+      image: () => "answer.images",
+    },
+    citation: () => "answer.citations",
+  },
+};
+
+export const ollama = {
+  client: ollamaClient,
+  passing: ollamaPassThrough,
+  kept: ollamaKept,
+  join: ollamaJoin,
+} satisfies Format;
