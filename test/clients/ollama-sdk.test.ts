@@ -78,7 +78,7 @@ describe.each(FORMATS)("a %s backend", (format) => {
     expect(last).toMatchObject({ done: true, done_reason: "stop", prompt_eval_count: 11, eval_count: 7 });
     const { total_duration, prompt_eval_duration, eval_duration } = last as NonNullable<typeof last>;
     expect(prompt_eval_duration).toBeGreaterThan(0);
-    expect(prompt_eval_duration + eval_duration).toBe(total_duration);
+    expect(prompt_eval_duration + (eval_duration ?? 0)).toBe(total_duration);
   });
 
   test.each([false, true])("calls of tools and their results, stream: %p", async (stream) => {

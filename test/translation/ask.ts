@@ -95,12 +95,14 @@ export interface ToolOutcome {
   image?: string;
 }
 
-export type ClientName = "chat" | "responses" | "messages" | "completions";
+export type ClientName = "chat" | "responses" | "messages" | "completions" | "ollama-api";
 
 export interface WireClient {
   name: ClientName;
   path: string;
   headers: Record<string, string>;
+  /** Of streams that are no Server-Sent Events: a JSON value in each line. */
+  streamType?: string;
   /** The names that finish reasons have in this format. */
   finishes: Record<Finish, string>;
   write(ask: Ask, model: string, stream: boolean): JsonObject;

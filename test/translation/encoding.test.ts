@@ -20,6 +20,7 @@ function translationFor(client: WireClient, { format }: Fixture) {
   const context: AnswerContext = {
     model: "asked-model",
     createdAt: 1_790_000_000,
+    elapsedMs: () => 250,
     nonce: NONCE,
     request: codec.decodeRequest(value),
   };
@@ -55,6 +56,8 @@ function kinds(events: readonly WireEvent[]): string {
 }
 
 function kindOf(chunk: JsonObject): string {
+  if (chunk.done === true) return `done:${chunk.done_reason}`;
+  if (chunk.message !== undefined) return Object.keys(chunk.message as JsonObject).at(-1) as string;
   const [choice] = (chunk.choices ?? []) as JsonObject[];
   if (choice === undefined) return chunk.error === undefined ? "usage" : "error";
   if (typeof choice.finish_reason === "string") return `finish:${choice.finish_reason}`;

@@ -15,6 +15,7 @@ const CLIENT_TITLES = {
   responses: ["Responses", "`POST /v1/responses`"],
   messages: ["Messages", "`POST /v1/messages`, `POST /anthropic/v1/messages`"],
   completions: ["Legacy completions", "`POST /v1/completions`"],
+  "ollama-api": ["Ollama", "`POST /api/chat`"],
 } as const;
 
 const COLUMNS: Record<BackendName, string> = {

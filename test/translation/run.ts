@@ -5,17 +5,24 @@ import type { Gateway } from "../support/gateway.ts";
 import { splitSse } from "../support/sse-reader.ts";
 import { startGateway } from "../support/start-gateway.ts";
 import type { ScriptEntry } from "../support/strict/script.ts";
-import { emptyReading, type JsonObject, type Reading, type WireClient } from "./ask.ts";
+import { emptyReading, type JsonObject, type Reading, type WireClient, type WireEvent } from "./ask.ts";
 import { BACKEND_NAMES, type BackendName, type MatrixBackend, startBackends } from "./backends.ts";
 import { chatClient } from "./clients/chat.ts";
 import { completionsClient } from "./clients/completions.ts";
 import { messagesClient } from "./clients/messages.ts";
+import { ollamaClient } from "./clients/ollama.ts";
 import { responsesClient } from "./clients/responses.ts";
 import { FEATURES } from "./features/all.ts";
 import type { CellRun, Dropped, Exchange, Feature, Verdict } from "./features/feature.ts";
 import { judge } from "./features/judge.ts";
 
-export const CLIENTS: readonly WireClient[] = [chatClient, responsesClient, messagesClient, completionsClient];
+export const CLIENTS: readonly WireClient[] = [
+  chatClient,
+  responsesClient,
+  messagesClient,
+  completionsClient,
+  ollamaClient,
+];
 
 export interface Cell {
   client: WireClient;
@@ -166,13 +173,28 @@ export async function send(
     return reading;
   }
   if (!streamed) return client.readWhole(JSON.parse(whole) as JsonObject);
-  const { events, rest } = splitSse(whole);
-  const reading = client.readStream(
-    events.flatMap(({ event, data }) => (data === undefined ? [] : [{ name: event, data }])),
-  );
-  if (!type.startsWith("text/event-stream")) reading.offences.push(`a stream as ${type}`);
+  const { events, rest } = client.streamType === undefined ? splitEvents(whole) : splitLines(whole);
+  const reading = client.readStream(events);
+  if (!type.startsWith(client.streamType ?? "text/event-stream")) reading.offences.push(`a stream as ${type}`);
   if (rest !== "") reading.offences.push(`half an event: ${rest.slice(0, 40)}`);
   return reading;
+}
+
+interface SplitAnswer {
+  events: WireEvent[];
+  /** What stands behind the last event that is whole. */
+  rest: string;
+}
+
+function splitEvents(whole: string): SplitAnswer {
+  const { events, rest } = splitSse(whole);
+  return { events: events.flatMap(({ event, data }) => (data === undefined ? [] : [{ name: event, data }])), rest };
+}
+
+function splitLines(whole: string): SplitAnswer {
+  const lines = whole.split("\n");
+  const rest = lines.pop() ?? "";
+  return { events: lines.map((data) => ({ name: undefined, data })), rest };
 }
 
 /** A thoughtful tool turn at one backend, then its result to another: foreign proofs must not reach it. */

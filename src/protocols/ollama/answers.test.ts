@@ -118,6 +118,21 @@ describe("streams", () => {
     ]);
   });
 
+  test("calls come in their order, though a later one ends first", () => {
+    const encoder = client.streamEncoder(context());
+    const start = (index: number, name: string): GenerationEvent => ({
+      type: "part-start",
+      index,
+      part: { type: "tool-call", id: `call_${name}`, name },
+    });
+    for (const event of [start(0, "a"), start(1, "b")]) expect(encoder.push(event)).toBe("");
+    expect(encoder.push({ type: "delta", index: 1, text: "{}" })).toBe("");
+    expect(encoder.push({ type: "part-end", index: 1 })).toBe("");
+    const [first, second] = eventData(encoder.push({ type: "part-end", index: 0 }));
+    expect(first).toContain('"function":{"index":0,"name":"a","arguments":{}}');
+    expect(second).toContain('"function":{"index":1,"name":"b","arguments":{}}');
+  });
+
   test("of a prompt", () => {
     expect(stream(PARTS.slice(0, 2), context(PROMPT), "content-filter")).toMatchObject([
       { response: "", thinking: "Hm.", done: false },

@@ -53,14 +53,16 @@ interface AnswerTimes {
 
 /** The members behind `done`. What no engine has told and the gateway has not measured is left out. */
 export function encodeEnd(finish: Finish, usage: Usage | undefined, { firstMs, totalMs }: AnswerTimes): JsonObject {
-  const isTimed = firstMs !== undefined && totalMs !== undefined;
+  const total = nanoseconds(totalMs);
+  const first = total === undefined ? undefined : nanoseconds(firstMs);
   return compact({
     done_reason: encodeFinishReason(finish),
-    total_duration: totalMs === undefined ? undefined : nanoseconds(totalMs),
+    total_duration: total,
     prompt_eval_count: usage?.input.total,
-    prompt_eval_duration: isTimed ? nanoseconds(firstMs) : undefined,
+    prompt_eval_duration: first,
     eval_count: usage?.output.total,
-    eval_duration: isTimed ? nanoseconds(totalMs - firstMs) : undefined,
+    // Left out where it is nothing, because clients divide by it.
+    eval_duration: total === undefined || first === undefined || total === first ? undefined : total - first,
   });
 }
 
@@ -70,6 +72,6 @@ function encodeFinishReason({ reason }: Finish): string {
   return reason === "content-filter" ? "content_filter" : "stop";
 }
 
-function nanoseconds(ms: number): number {
-  return Math.round(ms * 1e6);
+function nanoseconds(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.round(ms * 1e6);
 }

@@ -11,11 +11,17 @@ import { errorEvent } from "./errors.ts";
 import { type Form, formOf } from "./form.ts";
 import { createdAt, encodeEnd, showsThoughts } from "./response-encoder.ts";
 
-type StreamPart =
-  | { type: "text" }
-  | { type: "thought" }
-  /** Arguments come whole, because they are an object. */
-  | { type: "call"; id: string; name: string; index: number; isCustom: boolean; text: string };
+type StreamPart = { type: "text" } | { type: "thought" } | StreamedCall;
+
+/** Arguments are sent whole, because they are an object. */
+interface StreamedCall {
+  type: "call";
+  id: string;
+  name: string;
+  isCustom: boolean;
+  text: string;
+  hasEnded: boolean;
+}
 
 export class OllamaStreamEncoder implements StreamEncoder {
   readonly #context: AnswerContext;
@@ -24,7 +30,9 @@ export class OllamaStreamEncoder implements StreamEncoder {
   readonly #showsThoughts: boolean;
   readonly #model: string;
   readonly #parts = new Map<number, StreamPart>();
-  #calls = 0;
+  /** Those that were not sent yet, in the order of the answer: backends may end a call before one that came first. */
+  readonly #calls: StreamedCall[] = [];
+  #sentCalls = 0;
   #firstMs: number | undefined;
   #usage: Usage | undefined;
   #finish: Finish = { reason: "stop" };
@@ -73,7 +81,9 @@ export class OllamaStreamEncoder implements StreamEncoder {
     else if (part.type === "reasoning" && this.#showsThoughts) this.#parts.set(index, { type: "thought" });
     else if (part.type === "tool-call" && part.serverSide !== true && this.#form === "chat") {
       const { id, name, custom } = part;
-      this.#parts.set(index, { type: "call", id, name, index: this.#calls++, isCustom: custom === true, text: "" });
+      const call: StreamedCall = { type: "call", id, name, isCustom: custom === true, text: "", hasEnded: false };
+      this.#parts.set(index, call);
+      this.#calls.push(call);
     }
     return "";
   }
@@ -92,8 +102,15 @@ export class OllamaStreamEncoder implements StreamEncoder {
     const part = this.#parts.get(index);
     this.#parts.delete(index);
     if (part?.type !== "call") return "";
-    const { id, name } = part;
-    const called = `"index":${part.index},"name":${JSON.stringify(name)},"arguments":${argumentsOf(part)}`;
+    part.hasEnded = true;
+    let text = "";
+    while (this.#calls[0]?.hasEnded) text += this.#encodeCall(this.#calls.shift() as StreamedCall);
+    return text;
+  }
+
+  #encodeCall(call: StreamedCall): string {
+    const { id, name } = call;
+    const called = `"index":${this.#sentCalls++},"name":${JSON.stringify(name)},"arguments":${argumentsOf(call)}`;
     const calls = `,"tool_calls":[{"id":${JSON.stringify(id)},"function":{${called}}}]`;
     return this.#object(this.#said("", calls), "false");
   }
@@ -117,7 +134,7 @@ export class OllamaStreamEncoder implements StreamEncoder {
 }
 
 /** As the model wrote them, so that numbers keep their digits; line breaks between values would end the line. */
-function argumentsOf({ id, name, isCustom, text }: Extract<StreamPart, { type: "call" }>): string {
+function argumentsOf({ id, name, isCustom, text }: StreamedCall): string {
   if (!isCustom && parseObject(text) !== undefined) return text.replaceAll(/[\r\n]+/g, " ");
   return JSON.stringify(inputOf({ type: "tool-call", id, name, arguments: text, custom: isCustom }));
 }

@@ -34,11 +34,17 @@ function finish(id: Finish, title: string, scripted: ScriptedAnswer, more: Parti
 const USAGE: ScriptedUsage = { input: 100, cacheRead: 60, cacheWrite: 20, output: 50, reasoning: 30 };
 const COUNTED: readonly ScriptEntry[] = [{ ...(FINE[0] as ScriptedAnswer), usage: USAGE }];
 
-function usage(id: string, title: string, check: (read: ReadUsage, side: Side) => Finding): Feature {
+function usage(
+  id: string,
+  title: string,
+  check: (read: ReadUsage, side: Side) => Finding,
+  without: Feature["without"] = ["ollama-api"],
+): Feature {
   return {
     id: `usage-${id}`,
     group: "Token counts",
     title,
+    without,
     model: "thinking",
     ask: () => asks(),
     script: COUNTED,
@@ -101,10 +107,12 @@ export const ANSWERS: readonly Feature[] = [
       const [part] = parts;
       if (part?.type !== "text" || part.text !== "Oslo is dry.") return false;
       if (part.citations[0] === "https://met.example/") return true;
-      return client.name === "completions" && lost("the format has no place for them");
+      return (
+        (client.name === "completions" || client.name === "ollama-api") && lost("the format has no place for them")
+      );
     },
   },
-  usage("totals", "Prompt and output", ({ input, output }) => input === 100 && output === 50),
+  usage("totals", "Prompt and output", ({ input, output }) => input === 100 && output === 50, []),
   usage("cache-read", "Read from the cache", ({ cacheRead }) => cacheRead === 60),
   usage("cache-write", "Written to the cache", ({ cacheWrite }, { backend }) => {
     if (cacheWrite === 20) return true;
@@ -115,7 +123,7 @@ export const ANSWERS: readonly Feature[] = [
     id: "usage-hidden",
     group: "Token counts",
     title: "Of a stream: not told unless asked for",
-    without: ["responses", "messages"],
+    without: ["responses", "messages", "ollama-api"],
     ask: () => asks({ usage: false }),
     script: FINE,
     differs: true,

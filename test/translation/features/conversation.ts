@@ -84,7 +84,7 @@ export const CONVERSATION: readonly Feature[] = [
     id: "prompts",
     group,
     title: "Several prompts in one request",
-    without: ["chat", "responses", "messages"],
+    without: ["chat", "responses", "messages", "ollama-api"],
     ask: () => asks({ more: { prompt: ["one", "two"] } }),
     script: FINE,
   },
@@ -102,7 +102,7 @@ export const CONVERSATION: readonly Feature[] = [
     id: "image-url",
     group,
     title: "Images by URL",
-    without: ["completions"],
+    without: ["completions", "ollama-api"],
     // For a backend that cannot fetch, the gateway does it. It refuses this address: proof enough that it would ask others.
     ask: (_, { name }) =>
       asks({
@@ -122,7 +122,7 @@ export const CONVERSATION: readonly Feature[] = [
     id: "document",
     group,
     title: "Documents (PDF)",
-    without: ["completions"],
+    without: ["completions", "ollama-api"],
     ask: () => asks({ turns: [user(said("Sum it up."), { type: "document", data: PDF, name: "paper.pdf" })] }),
     script: FINE,
     sees(received) {
@@ -136,7 +136,7 @@ export const CONVERSATION: readonly Feature[] = [
     id: "audio",
     group,
     title: "Audio",
-    without: ["completions", "messages", "responses"],
+    without: ["completions", "messages", "responses", "ollama-api"],
     ask: () => asks({ turns: [user(said("What is said?"), { type: "audio", data: WAV })] }),
     script: FINE,
     sees: (received) => partsOf(received, "audio").length === 1,
@@ -146,7 +146,7 @@ export const CONVERSATION: readonly Feature[] = [
     id: "unknown-part",
     group,
     title: "A content part of an unknown type",
-    without: ["completions"],
+    without: ["completions", "ollama-api"],
     ask: ({ name }) => {
       const text = { type: name === "responses" ? "input_text" : "text", text: QUESTION };
       const message = [{ role: "user", content: [text, { type: "hologram", data: "x" }] }];

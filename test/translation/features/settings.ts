@@ -7,7 +7,7 @@ import type { Feature, Finding, Side } from "./feature.ts";
 import { asks, FINE, isFine, same, textOf, WEATHER } from "./words.ts";
 
 const group = "Settings";
-const OTHERS: readonly ClientName[] = ["chat", "responses", "messages", "completions"];
+const OTHERS: readonly ClientName[] = ["chat", "responses", "messages", "completions", "ollama-api"];
 const without = (...names: ClientName[]): readonly ClientName[] => names;
 const only = (...names: ClientName[]): readonly ClientName[] => OTHERS.filter((name) => !names.includes(name));
 
@@ -63,15 +63,15 @@ export const SETTINGS: readonly Feature[] = [
     /temperature/,
   ),
   setting("top_p", "top_p", without(), { topP: 0.9 }, ({ topP }) => topP === 0.9),
-  setting("top_k", "top_k", only("messages"), { more: { top_k: 40 } }, ({ body }) => {
+  setting("top_k", "top_k", only("messages", "ollama-api"), { more: { top_k: 40 } }, ({ body }) => {
     return body.top_k === 40 || object(body.generationConfig).topK === 40;
   }),
   setting("stop", "Stop sequences", without("responses"), { stop: ["STOP", "END"] }, ({ stop }) =>
     same(stop, ["STOP", "END"]),
   ),
-  member("seed", 7, ["chat", "completions"]),
-  member("frequency_penalty", 0.5, ["chat", "completions"]),
-  member("presence_penalty", 0.5, ["chat", "completions"]),
+  member("seed", 7, ["chat", "completions", "ollama-api"]),
+  member("frequency_penalty", 0.5, ["chat", "completions", "ollama-api"]),
+  member("presence_penalty", 0.5, ["chat", "completions", "ollama-api"]),
   member("logit_bias", { "50256": -100 }, ["chat", "completions"]),
   setting(
     "logprobs",
@@ -100,13 +100,15 @@ export const SETTINGS: readonly Feature[] = [
   setting(
     "service_tier",
     "service_tier",
-    without("completions", "messages"),
+    without("completions", "messages", "ollama-api"),
     { more: { service_tier: "flex" } },
     ({ body }) => body.service_tier === "flex",
   ),
   setting("verbosity", "verbosity", only("chat"), { more: { verbosity: "low" } }, ({ body }) => {
     return body.verbosity === "low" || (object(body.text).verbosity === "low" && true);
   }),
+  member("keep_alive", "5m", ["ollama-api"]),
+  member("num_ctx", 4096, ["ollama-api"]),
   setting(
     "unknown",
     "A member that nobody knows yet",
@@ -150,7 +152,7 @@ export const SETTINGS: readonly Feature[] = [
     id: "cache-hints",
     group,
     title: "cache_control on system, tools and turns",
-    without: ["completions", "chat", "responses"],
+    without: ["completions", "chat", "responses", "ollama-api"],
     ask: () => asks({ system: "You are a weatherman.", tools: [WEATHER], cache: true }),
     script: FINE,
     sees: ({ cacheHints }) => cacheHints === 3,
@@ -161,7 +163,7 @@ export const SETTINGS: readonly Feature[] = [
     id: "cache-key",
     group,
     title: "prompt_cache_key",
-    without: ["completions", "messages"],
+    without: ["completions", "messages", "ollama-api"],
     ask: () => asks({ cache: true }),
     script: FINE,
     sees: ({ body }) => body.prompt_cache_key === "session-1",
@@ -173,7 +175,7 @@ export const SETTINGS: readonly Feature[] = [
     id: "previous",
     group,
     title: "previous_response_id",
-    without: ["completions", "messages", "chat"],
+    without: ["completions", "messages", "chat", "ollama-api"],
     ask: () => asks(),
     script: [...FINE, ...FINE],
     follow: (reading, turn, { body }) =>

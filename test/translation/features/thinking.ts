@@ -100,8 +100,9 @@ export const THINKING: readonly Feature[] = [
     ],
     follow: (reading, turn, { client, body }) =>
       turn === 0 ? client.follow(body, reading, [{ text: "sun" }]) : undefined,
-    sees(received, { backend, exchange }) {
+    sees(received, { client, backend, exchange }) {
       if (backend.name !== "messages" && backend.name !== "responses") return absent("the backend has none");
+      if (client.name === "ollama-api") return lost("the format has no place for them");
       const [thought] = partsOf(received, "thinking");
       if (thought !== undefined && thought.proof !== "") return true;
       const entry = exchange.dropped.find(({ feature }) => /reasoning|thinking/.test(feature));

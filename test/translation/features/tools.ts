@@ -76,7 +76,7 @@ function choice(id: string, title: string, toolChoice: NonNullable<ReturnType<ty
     id: `choice-${id}`,
     group,
     title: `tool_choice: ${title}`,
-    without,
+    without: ["completions", "ollama-api"],
     ask: () => asks({ tools: [WEATHER, CLOCK], toolChoice }),
     script: FINE,
     sees({ choice: seen, tools }) {
@@ -170,7 +170,7 @@ export const TOOLS: readonly Feature[] = [
       const order = parts.map((part) => (part.type === "text" ? part.text : part.type)).join(" ");
       if (order === "First. call Last.") return true;
       if (order !== "First.Last. call") return false;
-      return client.name === "chat"
+      return client.name === "chat" || client.name === "ollama-api"
         ? "the format puts all text of a plain answer before the calls; a stream keeps the order"
         : "the backend's plain answers put all text before the calls; a stream keeps the order";
     },
@@ -212,7 +212,7 @@ export const TOOLS: readonly Feature[] = [
     id: "tool-error",
     group,
     title: "A failed tool (is_error)",
-    without: ["completions", "chat", "responses"],
+    without: ["completions", "chat", "responses", "ollama-api"],
     ask: () => asks({ tools: [WEATHER], turns: failing() }),
     script: FINE,
     sees(received, { backend }) {
@@ -249,7 +249,7 @@ export const TOOLS: readonly Feature[] = [
     id: "one-call",
     group,
     title: "No parallel calls",
-    without,
+    without: ["completions", "ollama-api"],
     ask: () => asks({ tools: [WEATHER, CLOCK], parallelCalls: false }),
     script: FINE,
     sees: ({ oneCall }) => oneCall,
@@ -260,7 +260,7 @@ export const TOOLS: readonly Feature[] = [
     id: "tool-custom",
     group,
     title: "Free-form tools (type custom)",
-    without: ["completions", "messages"],
+    without: ["completions", "messages", "ollama-api"],
     ask: (client) =>
       asks({
         more: {
@@ -283,7 +283,7 @@ export const TOOLS: readonly Feature[] = [
     id: "tool-custom-call",
     group,
     title: "Calls of free-form tools",
-    without: ["completions", "messages"],
+    without: ["completions", "messages", "ollama-api"],
     ask: (client) =>
       asks({
         more: {
@@ -308,7 +308,7 @@ export const TOOLS: readonly Feature[] = [
     id: "web-search",
     group,
     title: "Web search by the vendor",
-    without: ["completions"],
+    without: ["completions", "ollama-api"],
     ask: searches,
     script: FINE,
     sees: ({ hosted, body }) => hosted.length > 0 || body.web_search_options !== undefined,
@@ -320,7 +320,7 @@ export const TOOLS: readonly Feature[] = [
     id: "web-search-shown",
     group,
     title: "The vendor's searches and their sources in the answer",
-    without: ["completions"],
+    without: ["completions", "ollama-api"],
     ask: searches,
     script: ({ name }) => (name === "messages" || name === "responses" ? SEARCHED : FINE),
     backendMayRefuse: true,
