@@ -4,7 +4,14 @@
 import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type EngineOptions, engineAnswer } from "../support/engine.ts";
 import type { Answer, FakeBackend, RecordedRequest } from "../support/fake-backend.ts";
-import { CLIENT_FORMATS, type ClientFormat, type Reading, readAnswer, requestOf } from "../support/format-readings.ts";
+import {
+  CLIENT_FORMATS,
+  type ClientFormat,
+  type Reading,
+  readAnswer,
+  readResponse,
+  requestOf,
+} from "../support/format-readings.ts";
 import type { Gateway } from "../support/gateway.ts";
 import { readSse } from "../support/sse-reader.ts";
 import { createTestBed } from "../support/test-bed.ts";
@@ -26,7 +33,7 @@ async function ask(gateway: Gateway, format: ClientFormat, question: string, mor
   const [path, body] = requestOf(format, "m", question, true);
   const response = await gateway.post(path, { ...body, ...more });
   if (response.status !== 200) throw new Error(`${response.status} ${await response.text()}`);
-  return readAnswer(format, await readSse(response));
+  return await readResponse(format, response);
 }
 
 function poolOf(backends: readonly FakeBackend[], type: string, more: object = {}): Promise<Gateway> {

@@ -2,7 +2,7 @@
 // fit together.
 
 import { toChatReading } from "./chat-reading.ts";
-import type { SseReading } from "./sse-reader.ts";
+import { readSse, type SseReading } from "./sse-reader.ts";
 
 /** One answer, as its client puts it together. */
 export interface Reading {
@@ -17,9 +17,9 @@ export interface Reading {
 
 type Json = Record<string, unknown>;
 
-export type ClientFormat = "chat" | "completions" | "messages" | "responses";
+export type ClientFormat = "chat" | "completions" | "messages" | "responses" | "ollama-api";
 
-export const CLIENT_FORMATS: readonly ClientFormat[] = ["chat", "completions", "messages", "responses"];
+export const CLIENT_FORMATS: readonly ClientFormat[] = ["chat", "completions", "messages", "responses", "ollama-api"];
 
 /** The request of each format that asks a question of one line. */
 export function requestOf(format: ClientFormat, model: string, question: string, stream: boolean): [string, Json] {
@@ -34,7 +34,25 @@ export function requestOf(format: ClientFormat, model: string, question: string,
       return ["/v1/messages", { model, max_tokens: 1000, messages, stream }];
     case "responses":
       return ["/v1/responses", { model, input: question, stream, store: false }];
+    case "ollama-api":
+      return ["/api/chat", { model, messages, stream, options: { num_predict: 1000 } }];
   }
+}
+
+/** The streamed answer of a gateway. */
+export async function readResponse(format: ClientFormat, response: Response): Promise<Reading> {
+  if (format !== "ollama-api") return readAnswer(format, await readSse(response));
+  const lines = (await response.text()).split("\n");
+  const rest = lines.pop() ?? "";
+  return readAnswer(format, {
+    data: lines,
+    rest,
+    events: [],
+    chunks: [],
+    bytes: Buffer.alloc(0),
+    text: "",
+    end: "clean",
+  });
 }
 
 export function readAnswer(format: ClientFormat, sse: SseReading): Reading {
@@ -44,6 +62,8 @@ export function readAnswer(format: ClientFormat, sse: SseReading): Reading {
       return readMessages(sse);
     case "responses":
       return readResponses(sse);
+    case "ollama-api":
+      return readLines(sse);
     default:
       return readChunks(sse);
   }
@@ -140,5 +160,23 @@ function readResponses(sse: SseReading): Reading {
     if (whole !== reading.text) throw new Error(`the output has ${JSON.stringify(whole)}, the deltas had another text`);
   }
   if (ids.size > 1) throw new Error("several ids");
+  return reading;
+}
+
+function readLines({ data }: SseReading): Reading {
+  const reading: Reading = { thought: "", text: "", finish: undefined, usage: undefined, error: undefined };
+  const models = new Set<unknown>();
+  for (const line of data) {
+    const { model, message, error, done, ...end } = JSON.parse(line) as Json & { message?: Record<string, string> };
+    if (reading.finish !== undefined) throw new Error(`${line} behind the end`);
+    if (error === undefined) models.add(model);
+    else reading.error = String(error);
+    reading.text += message?.content ?? "";
+    reading.thought += message?.thinking ?? "";
+    if (done !== true) continue;
+    reading.finish = String(end.done_reason);
+    reading.usage = { asked: Number(end.prompt_eval_count), answered: Number(end.eval_count) };
+  }
+  if (models.size > 1) throw new Error("several models");
   return reading;
 }
