@@ -290,6 +290,12 @@ const OPENAI_PATHS = {
   embeddings: "/v1/embeddings",
 } as const;
 
+/** Prompts of the last one go to /api/generate. */
+const OLLAMA_PATHS = {
+  ...OPENAI_PATHS,
+  "ollama-api": "/api/chat",
+} as const;
+
 const IMAGE_PATHS = {
   images: "/v1/images/generations",
   "image-edits": "/v1/images/edits",
@@ -497,6 +503,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   // Neither Ollama nor LM Studio documents whether it continues a last message of the assistant: it depends on the template.
   ollama: openAiStyle("ollama", {
     defaultUrl: "http://127.0.0.1:11434",
+    paths: OLLAMA_PATHS,
     probe: probe("/api/tags", ["/"]),
     ownedBy: "ollama",
     localSigns: [{ path: "/api/tags", list: "models", member: "digest" }],

@@ -19,7 +19,7 @@ import { hasThinking, splitThinking } from "../generation/thinking-parser.ts";
 import { unwrapCallIds, wrapCallIds } from "../generation/tool-call-ids.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import type { Clock } from "../lib/clock.ts";
-import { type JsonObject, joined } from "../lib/json.ts";
+import { compact, type JsonObject, joined } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { FetchExternal } from "../media/fetch-external.ts";
@@ -295,6 +295,7 @@ export function createBridge(parts: BridgeParts): Bridge {
           body: nativeBody(context, request, backend, passing, counting),
           hidesUsage: counting !== undefined,
           edits: answerEdits(request, passing.editAnswer?.(value, kind)),
+          ...compact({ path: passing.pathOf?.(value) }),
         };
         return asking.kind === "rest" ? restOf(context, request, backend, asking.client, prepared) : prepared;
       }

@@ -189,6 +189,14 @@ export interface Adapted {
   lost?: readonly string[];
 }
 
+/** What of the pieces of a stream may go on: whole events. */
+export interface Framer {
+  /** Throws RangeError for an event that is too large. */
+  push(piece: Uint8Array): Uint8Array | undefined;
+  /** What is left at the end. */
+  rest(): Uint8Array;
+}
+
 /**
  * What passes untouched, but for little: a client's own body to a backend that speaks the same format, and its answer
  * back. Members of a body are given as changes, so that all other bytes stay as they were written; undefined: none.
@@ -213,6 +221,11 @@ export interface PassThrough {
   goesOnAlone?: true;
   /** Whether a backend goes on behind the beginning of an answer of this model; left out: any model. */
   goesOn?(model: string): boolean;
+
+  /** The path of a request below the backend's root, where it depends on the body. */
+  pathOf?(body: JsonObject): string;
+  /** For backends whose streams are no Server-Sent Events: makes events of them. One per stream. */
+  unframe?(): Framer;
 
   /** What is changed in the answer to a request; undefined: nothing. */
   editAnswer?(body: JsonObject, kind: Dialect): AnswerEdits | undefined;

@@ -12,6 +12,7 @@ import { images } from "./images/index.ts";
 import type { KeptAnswers } from "./kept-answers.ts";
 import { messages } from "./messages/index.ts";
 import { ollama } from "./ollama/index.ts";
+import { OllamaStreamDecoder } from "./ollama/stream-decoder.ts";
 import type { BackendProtocol, ClientProtocol, ClientWords, PassThrough } from "./protocol.ts";
 import { responses } from "./responses/index.ts";
 import type { StreamJoin } from "./stream-join.ts";
@@ -26,7 +27,11 @@ const FORMATS: Readonly<Record<ProtocolName, Format>> = {
   responses,
   messages,
   "generate-content": generateContent,
-  "ollama-api": ollama,
+  // Its backends, too, are asked in the client's own bytes, and only such streams are read.
+  "ollama-api": {
+    ...ollama,
+    backend: { ...chat.backend, name: "ollama-api", streamDecoder: () => new OllamaStreamDecoder() },
+  },
   images,
   audio,
 };

@@ -7,6 +7,7 @@ import type { ProtocolName } from "../generation/content.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import { objectNearEnd } from "../lib/json-tail.ts";
 import { hasMarker, markersOf } from "../protocols/markers.ts";
+import type { Framer } from "../protocols/protocol.ts";
 import { errorToldIn, passThrough } from "../protocols/registry.ts";
 import { EventFramer, readEvents, type SseEvent } from "../protocols/sse.ts";
 import { hasStandardError } from "./error-body.ts";
@@ -164,12 +165,8 @@ export interface EventsOfWhole {
   answer: PlainAnswer;
 }
 
-/** What of the pieces that came may go on to a client. */
-interface Framer {
-  push(piece: Uint8Array): Uint8Array | undefined;
-  /** What is left at the end. */
-  rest(): Uint8Array;
-}
+/** Of a stream whose events are lines. */
+const LINES = "ndjson";
 
 /** Bytes go on as they come. */
 const NO_FRAMES: Framer = { push: (piece) => piece, rest: () => new Uint8Array(0) };
@@ -184,7 +181,8 @@ export async function openStream(
   format: AnswerFormat,
 ): Promise<OpenStream | EventsOfWhole | UpstreamFailure> {
   const contentType = answer.header("content-type") ?? "";
-  if (contentType.includes("json") || contentType.includes("html")) {
+  const unframed = contentType.includes(LINES) ? passThrough(format.name).unframe?.() : undefined;
+  if (unframed === undefined && (contentType.includes("json") || contentType.includes("html"))) {
     // An error told as a plain answer has a message worth forwarding; most else is no stream.
     const plain = await readPlain(answer, exchange, format);
     if ("kind" in plain) return plain;
@@ -196,7 +194,7 @@ export async function openStream(
     answer.read(
       format.answers === "bytes"
         ? new FirstBytes(answer, exchange, resolve)
-        : new Gate(answer, exchange, format, resolve),
+        : new Gate(answer, exchange, format, unframed ?? new EventFramer(), resolve),
     ),
   );
 }
@@ -234,18 +232,20 @@ class Gate implements BodyReceiver {
   readonly #exchange: Exchange;
   readonly #format: AnswerFormat;
   readonly #open: (opened: OpenStream | UpstreamFailure) => void;
-  readonly #framer = new EventFramer();
+  readonly #framer: Framer;
   #events: Uint8Array | undefined;
 
   constructor(
     answer: BackendAnswer,
     exchange: Exchange,
     format: AnswerFormat,
+    framer: Framer,
     open: (opened: OpenStream | UpstreamFailure) => void,
   ) {
     this.#answer = answer;
     this.#exchange = exchange;
     this.#format = format;
+    this.#framer = framer;
     this.#open = open;
   }
 

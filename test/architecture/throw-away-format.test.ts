@@ -37,8 +37,8 @@ const ENDPOINT = [
 /** A kind of backend that speaks it. */
 const NATIVE = {
   file: "src/backends/kinds.ts",
-  before: '    impliedTag: "latest",',
-  insert: '    paths: { ...OPENAI_PATHS, "throw-away": "/native" },',
+  before: '  "ollama-api": "/api/chat",',
+  insert: '  "throw-away": "/native",',
 };
 
 function importOf(name: string, folder: string): string {

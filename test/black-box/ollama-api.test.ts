@@ -191,7 +191,7 @@ describe("names of models", () => {
     await ask("/api/chat", { model: "llama3", messages, stream: false });
     expect(own.lastRequest.json().model).toBe("llama3");
     await ask("/api/chat", { model: "tagged:7b", messages, stream: false });
-    expect(own.lastRequest).toMatchObject({ path: "/v1/chat/completions" });
+    expect(own.lastRequest).toMatchObject({ path: "/api/chat" });
     const unknown = await ask("/api/chat", { model: "tagged:latest", messages });
     expect([unknown.status, unknown.type]).toEqual([404, "application/json"]);
     expect(unknown.last.error).toContain("tagged:latest");

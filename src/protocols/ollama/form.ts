@@ -4,7 +4,6 @@
 
 import type { JsonObject } from "../../lib/json.ts";
 
-/** Backends of the type of that name are another thing: they are asked in other formats. */
 export const OLLAMA = "ollama-api";
 
 export type Form = "chat" | "generate";

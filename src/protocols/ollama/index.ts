@@ -1,5 +1,5 @@
-// The Ollama format, for clients: conversations of /api/chat and prompts of /api/generate. Backends of the type `ollama` are
-// asked by chat completions, so there is no backend half.
+// The Ollama format, for clients: conversations of /api/chat and prompts of /api/generate. There is no backend half: a request
+// reaches Ollama's own servers as it came, and for clients of other formats they have chat completions.
 
 import { lossOfCall } from "../../generation/answer-losses.ts";
 import type { Format } from "../format.ts";

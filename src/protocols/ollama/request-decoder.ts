@@ -64,7 +64,7 @@ function decodePrompt(body: JsonObject): Conversation {
 }
 
 function onlyOllama(field: string): GatewayError {
-  const message = `${field}: models behind this gateway are asked in conversations, which have no place for it; leave it out.`;
+  const message = `${field}: works only on backends of type ollama, and this model has none.`;
   return new GatewayError(ERRORS.unsupportedOperation, message, { param: field });
 }
 
