@@ -224,6 +224,29 @@ describe("names of models", () => {
   });
 });
 
+test("limits are told as for other clients, and refusals in Ollama's words", async () => {
+  const limited = await bed.gateway({
+    config: {
+      api_keys: { mode: "blocking", keys: [{ key: ANNA as string, rate_limit: 1 }] },
+      rate_limiting: { headers_on_success: true },
+      backends: [{ name: "engine", type: "vllm", url: engine.url, models: ["m"] }],
+      health_checks: { enabled: false },
+    },
+  });
+  const send = async (headers: Record<string, string>) => {
+    const response = await limited.post("/api/chat", { model: "m", messages, stream: false }, { headers });
+    return { response, told: (await response.json()) as Line };
+  };
+  const unknown = await send({});
+  expect([unknown.response.status, Object.keys(unknown.told)]).toEqual([401, ["error"]]);
+  const headers = { Authorization: `Bearer ${ANNA}` };
+  const first = await send(headers);
+  expect([first.response.status, first.response.headers.get("x-ratelimit-remaining-requests")]).toEqual([200, "0"]);
+  const second = await send(headers);
+  expect([second.response.status, Object.keys(second.told)]).toEqual([429, ["error"]]);
+  expect(Number(second.response.headers.get("retry-after"))).toBeGreaterThan(0);
+});
+
 describe("what is dropped is told", () => {
   test("of a chat: in a header, and of a stream in the log", async () => {
     const body = { model: "m", messages, keep_alive: "10m", options: { num_ctx: 4096, mirostat: 1 } };

@@ -187,6 +187,24 @@ describe("what the gateway does all the same", () => {
     }
   });
 
+  test("Ollama goes on in a prompt's stream that broke off, as in a conversation", async () => {
+    first.reset(lines(["One ", "two "].map((response) => ({ ...HEAD, response, done: false }))));
+    other.reset(lines([said("three "), said("four"), ended()]));
+    const response = await gateway.post("/api/generate", { model: "own", prompt: "hi", system: "Be brief." });
+    const told = (await response.text()).trimEnd().split("\n");
+    const texts = told.map((line) => (JSON.parse(line) as { response: string }).response);
+    expect(texts.join("")).toBe("One two three four");
+    expect(JSON.parse(told.at(-1) as string)).toMatchObject({ done: true, eval_count: expect.any(Number) });
+    expect(other.lastRequest.path).toBe("/api/chat");
+    expect(other.lastRequest.json().messages).toMatchObject([
+      { role: "system", content: "Be brief." },
+      ...messages,
+      {},
+      {},
+    ]);
+    await gateway.waitUntilIdle();
+  });
+
   test("errors are Ollama's: of a status, in front of a stream, inside one, and of one that breaks off", async () => {
     const ask = async () => {
       const response = await prompted.post("/api/chat", { model: "big", messages });

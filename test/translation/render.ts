@@ -15,7 +15,7 @@ const CLIENT_TITLES = {
   responses: ["Responses", "`POST /v1/responses`"],
   messages: ["Messages", "`POST /v1/messages`, `POST /anthropic/v1/messages`"],
   completions: ["Legacy completions", "`POST /v1/completions`"],
-  "ollama-api": ["Ollama", "`POST /api/chat`"],
+  "ollama-api": ["Ollama", "`POST /api/chat`; backends of type `ollama` get these requests untouched"],
 } as const;
 
 const COLUMNS: Record<BackendName, string> = {
