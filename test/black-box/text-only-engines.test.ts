@@ -72,6 +72,15 @@ test("an engine that tells nothing is asked once: its words are 400, and remembe
       }
     }
   }
+  const images = [PICTURE.slice(22)];
+  for (const [path, body] of [
+    ["/api/chat", { messages: [{ role: "user", content: "?", images }] }],
+    ["/api/generate", { prompt: "?", images }],
+  ] as const) {
+    const answer = await gateway.post(path, { model: "m", ...body });
+    expect(answer.status).toBe(400);
+    expect(await answer.json()).toEqual({ error: expect.stringMatching(/^The model 'm' takes no pictures/) });
+  }
   expect(engine.requests.filter(({ text }) => text.includes(PICTURE))).toHaveLength(1);
   expect(await gateway.backend("engine")).toMatchObject({ circuit: "closed", failed_requests: 0 });
 });
