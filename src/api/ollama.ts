@@ -10,7 +10,7 @@ import {
   encodeEmbeddings,
   encodeEmbedRequest,
 } from "../protocols/ollama/embeddings.ts";
-import { OLLAMA } from "../protocols/ollama/form.ts";
+import { type Form, OLLAMA } from "../protocols/ollama/form.ts";
 import { JSON_LINES } from "../protocols/ollama/lines.ts";
 import { loadAnswer, loadsModel } from "../protocols/ollama/loading.ts";
 import { readChatRequest, readEmbedRequest, readGenerateRequest } from "../protocols/ollama/read-request.ts";
@@ -30,10 +30,9 @@ export function ollamaRoutes(
   parts: OllamaParts,
   limits: { conversation: number; embeddings: number },
 ): DescribedEndpoint[] {
-  const conversing = { message: { role: "assistant", content: "" } };
   return [
     ...generating(["/api/chat"], parts, {
-      ...lines(parts, limits.conversation, readChatRequest, conversing),
+      ...lines(parts, limits.conversation, readChatRequest, "chat"),
       id: "ollamaChat",
       summary: "Conversation in Ollama's format",
       request: "OllamaChatRequest",
@@ -42,7 +41,7 @@ export function ollamaRoutes(
       example: { model: "demo", messages: [{ role: "user", content: "Hello!" }], stream: false },
     }),
     ...generating(["/api/generate"], parts, {
-      ...lines(parts, limits.conversation, readGenerateRequest, { response: "" }),
+      ...lines(parts, limits.conversation, readGenerateRequest, "generate"),
       id: "ollamaGenerate",
       summary: "One prompt in Ollama's format",
       request: "OllamaGenerateRequest",
@@ -71,12 +70,11 @@ export function ollamaRoutes(
   ];
 }
 
-/** @param nothing - what an answer says to no question */
 function lines(
   { models, wallTime }: OllamaParts,
   maxBodyBytes: number,
   read: (body: JsonObject) => RequestSummary,
-  nothing: JsonObject,
+  form: Form,
 ) {
   return {
     operation: OLLAMA,
@@ -85,8 +83,8 @@ function lines(
     arrange: (_call: Call, asked: ModelRequest) => withoutTag(models, asked),
     answerHere(call: Call, asked: ModelRequest) {
       const { value } = asked.body;
-      if (!loadsModel(value)) return undefined;
-      const answer = loadAnswer(nothing, value, asked.askedModel, new Date(wallTime()).toISOString());
+      if (!loadsModel(value, form)) return undefined;
+      const answer = loadAnswer(form, value, asked.askedModel, new Date(wallTime()).toISOString());
       const dropped = value.keep_alive === undefined ? [] : ["keep_alive"];
       return answered(call, asked, models, answer, dropped);
     },
@@ -96,7 +94,10 @@ function lines(
   };
 }
 
-/** Asked and answered in the words of the embeddings endpoint on the way to the backends. */
+/**
+ * Asked and answered in the words of the embeddings endpoint on the way to the backends.
+ * @param nothing - the answer to no text
+ */
 function vectors(
   { models }: OllamaParts,
   maxBodyBytes: number,

@@ -254,18 +254,16 @@ describe("an answer that another backend goes on with", () => {
 });
 
 test("requests without a question load a model", () => {
-  expect([loadsModel({}), loadsModel({ messages: [] }), loadsModel({ prompt: "", images: [] })]).toEqual([
-    true,
-    true,
-    true,
-  ]);
-  expect([loadsModel({ prompt: "x" }), loadsModel({ messages: [{}] }), loadsModel({ images: ["x"] })]).toEqual([
-    ...[false, false, false],
-  ]);
-  const reason = (keep_alive: unknown) => loadAnswer({ response: "" }, { keep_alive }, "m", "t").done_reason;
+  for (const body of [{}, { messages: [] }, { messages: null, prompt: "x" }])
+    expect(loadsModel(body, "chat")).toBe(true);
+  for (const body of [{}, { prompt: "", images: [] }]) expect(loadsModel(body, "generate")).toBe(true);
+  expect(loadsModel({ messages: [{}] }, "chat")).toBe(false);
+  for (const body of [{ prompt: "x" }, { images: ["x"] }]) expect(loadsModel(body, "generate")).toBe(false);
+  const reason = (keep_alive: unknown) => loadAnswer("generate", { keep_alive }, "m", "t").done_reason;
   expect([reason(0), reason("0"), reason("0s"), reason("5m"), reason(undefined)]).toEqual([
     ...["unload", "unload", "unload", "load", "load"],
   ]);
+  expect(loadAnswer("chat", {}, "m", "t")).toMatchObject({ message: { role: "assistant", content: "" }, done: true });
 });
 
 test("embeddings", () => {
