@@ -121,10 +121,13 @@ describe("streams", () => {
     const rest = Promise.withResolvers<void>();
     engine.reset(chatStream(["one", "two"], {}, { beforeChunk: (index) => (index === 2 ? rest.promise : undefined) }));
     const body = { model: "plain", messages, options: { temperature: 0 } };
-    const both = [ask("/api/chat", body), ask("/api/chat", body)];
-    await waitFor("the backend has the request", () => engine.requests.length === 1);
+    const both = await Promise.all([gateway.post("/api/chat", body), gateway.post("/api/chat", body)]);
     rest.resolve();
-    for (const { lines, last } of await Promise.all(both)) expect([said(lines), last.done]).toEqual(["onetwo", true]);
+    for (const response of both) {
+      const told = (await response.text()).trimEnd().split("\n");
+      const lines = told.map((line) => JSON.parse(line) as Line);
+      expect([said(lines), lines.at(-1)?.done]).toEqual(["onetwo", true]);
+    }
     expect(engine.requests).toHaveLength(1);
   });
 });
