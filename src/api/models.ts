@@ -1,6 +1,7 @@
 // GET /v1/models and GET /v1/models/{model}.
 
 import type { Caller } from "../access/caller.ts";
+import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ServingFleet } from "../fleet/fleet.ts";
@@ -91,10 +92,15 @@ export function modelRoutes(models: ModelParts): DescribedEndpoint[] {
   ];
 }
 
-/** Optional fields of a single model, from metadata; what its backends say of it themselves comes first. */
-export function modelFields({ metadata, names }: ModelParts, { id, backends }: FoundModel): ModelFields {
+/** Of a route that of its first model; what its backends say of a model themselves comes first. */
+export function metadataOf({ metadata, names }: ModelParts, { id, backends }: FoundModel): ModelMetadata | undefined {
   const [first = id] = names.modelsBehind(id);
-  return toModelFields(metadata.ofAny(first, backends) ?? {});
+  return metadata.ofAny(first, backends);
+}
+
+/** Optional fields of a single model, from metadata. */
+export function modelFields(models: ModelParts, found: FoundModel): ModelFields {
+  return toModelFields(metadataOf(models, found) ?? {});
 }
 
 /** Throws 403 for a model that the caller's key may not use, and 404 for one that there is not. */

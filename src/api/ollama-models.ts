@@ -1,19 +1,18 @@
 // Models in the shapes of Ollama's API, and the words of its errors. What is told of a model is what is known of it; sizes
 // and families of files are not known here.
 
-import { requireModel } from "../access/api-keys.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { compact, isPresent, type JsonObject } from "../lib/json.ts";
 import { supportedMethods } from "../models/capabilities.ts";
 import { ref } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import type { ModelRequest } from "../pipeline/model-request.ts";
-import { checkString, requireModel as requireField } from "../protocols/fields.ts";
+import { checkString, requireModel } from "../protocols/fields.ts";
 import { OLLAMA } from "../protocols/ollama/form.ts";
 import { clientWords } from "../protocols/registry.ts";
 import { bodyLimits } from "../server/read-body.ts";
 import { errorsOf, type GenerationParts } from "./generation.ts";
-import { allowedModels, findAllowed, type ModelParts, OF_A_READER } from "./models.ts";
+import { allowedModels, findAllowed, type ModelParts, metadataOf, OF_A_READER } from "./models.ts";
 
 export const OLLAMA_WORDS = clientWords(OLLAMA);
 
@@ -41,10 +40,10 @@ export function withoutTag(models: ModelParts, asked: ModelRequest): ModelReques
   return model === asked.model ? asked : { ...asked, model, body: asked.body.with({ model }) };
 }
 
-function servedName({ fleet: { board } }: ModelParts, name: string): string {
+function servedName({ fleet: { board }, names }: ModelParts, name: string): string {
   const untagged = name.replace(/:latest$/, "");
-  const isMeant = untagged !== name && board.serving(name).length === 0 && board.serving(untagged).length > 0;
-  return isMeant ? untagged : name;
+  const isKnown = (model: string) => board.serving(model).length > 0 || names.isRoute(model);
+  return untagged !== name && !isKnown(name) && isKnown(untagged) ? untagged : name;
 }
 
 /** A model stays for as long as its backend serves it, which Ollama tells by a time that is far away. */
@@ -108,11 +107,10 @@ export function ollamaModelRoutes({ models, bodies }: Pick<GenerationParts, "bod
       async handle({ request, context, headers }) {
         const { value } = await bodies.readJson(request, context, bodyLimits(context.settings, MAX_SHOW_BYTES));
         checkString(value, "name");
-        const asked = requireField({ model: isPresent(value.model) ? value.model : value.name });
+        const asked = requireModel({ model: isPresent(value.model) ? value.model : value.name });
         const name = servedName(models, asked);
-        requireModel(context.caller, name);
         const found = await findAllowed(models, name, context.caller);
-        return Response.json(toShown(found.created, models.metadata.ofAny(found.id, found.backends)), { headers });
+        return Response.json(toShown(found.created, metadataOf(models, found)), { headers });
       },
     },
   ] satisfies DescribedEndpoint[];

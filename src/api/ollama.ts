@@ -18,7 +18,7 @@ import type { RequestSummary } from "../protocols/request-summary.ts";
 import type { Call } from "../server/endpoint.ts";
 import { generating } from "./generating.ts";
 import type { GenerationParts } from "./generation.ts";
-import { findAllowed, type ModelParts } from "./models.ts";
+import { type ModelParts, unknownModel } from "./models.ts";
 import { OLLAMA_WORDS, withoutTag } from "./ollama-models.ts";
 
 interface OllamaParts extends GenerationParts {
@@ -132,7 +132,7 @@ async function answered(
   answer: JsonObject,
   dropped: readonly string[],
 ): Promise<Response> {
-  await findAllowed(models, model, context.caller);
+  if ((await models.fleet.models.find(model)) === undefined) throw await unknownModel(models, model, context.caller);
   if (dropped.length > 0) {
     context.record.dropped = dropped;
     headers["X-Signalbox-Dropped"] = dropped.join(", ");

@@ -438,3 +438,22 @@ describe("what one vendor keeps", () => {
     }
   });
 });
+
+describe("clients of Ollama's API", () => {
+  test("ask for a route by its name, with a tag or without", async () => {
+    const { gateway, trial } = await start([
+      { name: "smart", targets: [{ model: "small", set: { temperature: 0.2 } }] },
+    ]);
+    const messages = hello;
+    for (const model of ["smart", "smart:latest"]) {
+      const answer = await gateway.post("/api/chat", { model, messages, stream: false, options: { temperature: 1 } });
+      expect(answer.headers.get("x-signalbox-route")).toBe("smart");
+      expect(await answer.json()).toMatchObject({ model, message: { content: "trial" } });
+    }
+    expect(trial.requests.map((request) => request.json())).toMatchObject([{ temperature: 0.2 }, { temperature: 0.2 }]);
+    const tags = (await (await gateway.fetch("/api/tags")).json()) as { models: { name: string }[] };
+    expect(tags.models.map(({ name }) => name)).toEqual(["smart", "big", "small"]);
+    expect((await gateway.post("/api/show", { model: "smart" })).status).toBe(200);
+    expect((await gateway.post("/api/generate", { model: "smart" })).status).toBe(200);
+  });
+});

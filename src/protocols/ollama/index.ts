@@ -21,6 +21,13 @@ const ollamaClient: ClientProtocol = {
   errorBody,
   errorEvent,
   ownErrors: { schema: "OllamaError" },
+  settings: {
+    temperature: ["options.temperature"],
+    top_p: ["options.top_p"],
+    max_output_tokens: ["options.num_predict"],
+    reasoning_effort: ["think"],
+    seed: ["options.seed"],
+  },
   losses: {
     parts: {
       "tool-call": lossOfCall,
