@@ -18,6 +18,8 @@ export interface Backend {
   configuredModels: readonly string[] | undefined;
   enabled: boolean;
   apiKey: string | undefined;
+  /** The way to it adds the headers of a credential to each request (credentials/credential.ts). */
+  hasCredential: boolean;
   /** Headers of every request to its models; what else a request brings is written over them. */
   baseHeaders: Readonly<Record<string, string>>;
   /** Headers that the operator has set, in lower case: they are written over all others. */
@@ -71,6 +73,7 @@ export function toBackend(settings: BackendSettings): Backend {
     configuredModels: configuredModels(settings),
     enabled: settings.enabled,
     apiKey: settings.api_key,
+    hasCredential: kind.credential?.optionsOf(settings) !== undefined,
     baseHeaders: baseHeadersOf(kind, settings),
     ownHeaders: ownHeadersOf(settings),
     settings,

@@ -2,6 +2,7 @@
 // on how many begin at once. Health checks and model lists share them.
 
 import { type Backend, credentialHeader } from "./backend.ts";
+import { CredentialError } from "./credentials/credential.ts";
 import type { BackendCall } from "./transport.ts";
 
 /** Headers in lower case, so that the operator's own replace ours whatever their letter case. */
@@ -68,6 +69,7 @@ export const CERTIFICATE_CODE = /CERT|SELF_SIGNED|ISSUER|ALTNAME|SIGNATURE/;
 
 /** Describes the failure. It uses codes only: the runtime's messages may quote addresses and header values. */
 export function failureText(error: unknown): string {
+  if (error instanceof CredentialError) return error.message;
   const code = (error as { code?: unknown } | null)?.code;
   if (typeof code !== "string") return "the request could not be sent";
   const known = Object.hasOwn(FAILURES, code) ? FAILURES[code] : undefined;
@@ -79,13 +81,17 @@ export function failureText(error: unknown): string {
 /** Describes a status that no rule accepts, with its most likely reason. */
 export function statusText(backend: Backend, status: number): string {
   if (status === 401 || status === 403) {
-    const variable = backend.kind.environment?.keys[0];
-    const example = variable === undefined ? "" : ` (api_key: \${${variable}})`;
-    const hint =
-      backend.apiKey === undefined ? `it wants an api_key, none is configured${example}` : "the api_key is refused";
-    return `HTTP ${status} (${hint})`;
+    return `HTTP ${status} (${refusalHint(backend)})`;
   }
   return status >= 300 && status < 400 ? `HTTP ${status} (redirects are not followed)` : `HTTP ${status}`;
+}
+
+function refusalHint({ apiKey, hasCredential, kind }: Backend): string {
+  if (hasCredential) return "the credential is refused";
+  if (apiKey !== undefined) return "the api_key is refused";
+  const variable = kind.environment?.keys[0];
+  const example = variable === undefined ? "" : ` (api_key: \${${variable}})`;
+  return `it wants an api_key, none is configured${example}`;
 }
 
 /**

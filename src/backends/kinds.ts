@@ -8,6 +8,7 @@ import type { BackendKindName } from "../names.ts";
 import { PRESETS, type Preset, type PresetName, type PresetOperation } from "../presets.ts";
 import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT, vendorChat } from "../protocols/chat/quirks.ts";
 import type { Dialect } from "../protocols/protocol.ts";
+import type { CredentialScheme } from "./credentials/credential.ts";
 
 /** An operation of backends; each has an endpoint of its own. Those that generate have the name of their format. */
 export type Operation =
@@ -211,6 +212,8 @@ export interface BackendKind extends Dialect {
   mount?: string;
   /** How the API key is sent: a bearer token, or bare in the named header. */
   auth: { header: string; scheme: "bearer" | "bare" };
+  /** How requests are let in where the backend has no API key: by tokens that expire, or by a signature of each. */
+  credential?: CredentialScheme;
   /** Headers that every request to this kind carries. */
   headers: Readonly<Record<string, string>>;
   /** Path of each operation below the backend's root; `{deployment}`, `{model}` and `{method}` are filled in. */

@@ -66,7 +66,7 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
   /** Takes over new facts of the same server under the same name. */
   function adjust(slot: Slot, backend: Backend): void {
     const { kind, enabled, apiKey } = slot.backend;
-    if (backend.apiKey !== apiKey) slot.counters.credentialError = undefined;
+    if (backend.apiKey !== apiKey || backend.hasCredential) slot.counters.credentialError = undefined;
     if (enabled && !backend.enabled) drains.begin(backend, slot.counters);
     if (!enabled && backend.enabled) drains.end(slot.counters);
     // The recognised kind stays. A disabled backend is not checked, so its health is unknown.

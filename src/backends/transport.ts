@@ -2,6 +2,7 @@
 // leads there, sockets or fetch, is upstream's business (upstream/transport.ts).
 
 import type { Backend } from "./backend.ts";
+import type { CredentialHeaders } from "./credentials/credential.ts";
 
 /** A request to a backend: headers are complete, credentials included, with names in lower case. */
 export interface TransportRequest {
@@ -24,6 +25,8 @@ export interface BackendCall {
   abort(): void;
   /** True if a connection is open or can be made within this time. Used only when an answer is late. */
   connects(withinMs: number): Promise<boolean>;
+  /** What the backend's credential has added to the request, where it has one. */
+  readonly credential?: CredentialHeaders | undefined;
 }
 
 /** The head of an answer, and its body. */

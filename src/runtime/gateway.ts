@@ -101,7 +101,7 @@ export function createGateway({
     reloaded: events.configReloaded,
     refused: (file, problems) => notifications.configRefused(file, problems),
   });
-  const wayToBackends = createWayToBackends(snapshot, env, log);
+  const wayToBackends = createWayToBackends(snapshot, { env, baseDir: snapshot.baseDir, clock, log });
   const { transport } = wayToBackends;
   const fleet = new Fleet({ settings: snapshot.settings, transport, clock, log, ...telemetry.ofBackends });
   const responses = createResponseStore(clock.now);

@@ -77,6 +77,11 @@ export class Exchange implements Deadline, Running {
     this.#call = call;
   }
 
+  /** What must not be shown of the request, besides what the backend itself has. */
+  get credential(): BackendCall["credential"] {
+    return this.#call?.credential;
+  }
+
   /** The backend sent the head of its answer. */
   headReceived(): void {
     this.#hasHead = true;

@@ -1,6 +1,7 @@
 // How an attempt at a backend can fail, and which failures may be retried.
 
 import { CERTIFICATE_CODE } from "../backends/control-request.ts";
+import { CredentialError } from "../backends/credentials/credential.ts";
 import type { Medium } from "../generation/intake.ts";
 import type { Failure } from "../generation/result.ts";
 import { clientsErrorBody, standardError } from "./error-body.ts";
@@ -141,6 +142,10 @@ const CONNECT_CODES: ReadonlySet<string> = new Set([
 
 /** The failure behind what fetch or a body read threw. */
 export function toFailure(error: unknown, backendName: string): UpstreamFailure {
+  if (error instanceof CredentialError) {
+    const message = `Backend '${backendName}' was not asked, because the gateway has no credential for it; the gateway's operator has to mend it.`;
+    return { kind: "connect", message };
+  }
   const code = errorCode(error);
   if (CONNECT_CODES.has(code) || CERTIFICATE_CODE.test(code)) {
     return { kind: "connect", message: `Could not connect to backend '${backendName}' (${code}).` };

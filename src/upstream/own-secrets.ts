@@ -1,6 +1,7 @@
 // What a backend says when it refuses, without the secrets that it was sent: some quote the key that they do not like.
 
 import type { Backend } from "../backends/backend.ts";
+import type { CredentialHeaders } from "../backends/credentials/credential.ts";
 import type { UpstreamFailure } from "./failure.ts";
 
 const MASK = "********";
@@ -8,8 +9,12 @@ const MASK = "********";
 const SHORTEST_SECRET = 8;
 
 /** The same failure where it quotes nothing: bytes that can pass pass as they are. */
-export function withoutSecrets(failure: UpstreamFailure, backend: Backend): UpstreamFailure {
-  const secrets = secretsOf(backend);
+export function withoutSecrets(
+  failure: UpstreamFailure,
+  backend: Backend,
+  credential: CredentialHeaders = {},
+): UpstreamFailure {
+  const secrets = secretsOf(backend, credential);
   if (secrets.length === 0) return failure;
   const clean = (text: string) => secrets.reduce((rest, secret) => rest.replaceAll(secret, MASK), text);
   if (failure.kind === "status") {
@@ -22,11 +27,10 @@ export function withoutSecrets(failure: UpstreamFailure, backend: Backend): Upst
 }
 
 /** As they are sent, and as they stand in JSON; of headers every word, because a scheme may stand before the secret. */
-function secretsOf({ apiKey, settings }: Backend): string[] {
+function secretsOf({ apiKey, settings }: Backend, credential: CredentialHeaders): string[] {
   const { username, password } = URL.parse(settings.url ?? "") ?? { username: "", password: "" };
-  const words = [...Object.values(settings.headers), username, password, decoded(password)].flatMap((text) =>
-    text.split(/[\s=;,]+/),
-  );
+  const headers = [...Object.values(settings.headers), ...Object.values(credential)];
+  const words = [...headers, username, password, decoded(password)].flatMap((text) => text.split(/[\s=;,]+/));
   const secrets = [...(apiKey === undefined ? [] : [apiKey]), ...words].filter(
     ({ length }) => length >= SHORTEST_SECRET,
   );

@@ -3,6 +3,7 @@
 import { type BackendCounters, operationPath, UNKNOWN_LATENCY_MS } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { statusText } from "../backends/control-request.ts";
+import { CredentialError } from "../backends/credentials/credential.ts";
 import { formatOf, type Operation } from "../backends/kinds.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
@@ -123,7 +124,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         if (answer.status !== 200) {
           const refusal = await readRefusal(answer, exchange);
           const failure = translation === undefined ? refusal : reworded(refusal, translation);
-          return failed(entry, environment.now(), failure, firstByteMs);
+          return failed(exchange, environment.now(), failure, firstByteMs);
         }
         observeLatency(counters, latencyMs, environment.now());
         counters.credentialError = undefined;
@@ -131,7 +132,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         forwardedResponseHeaders(backend, answer, answerHeaders);
         if (request.stream) {
           const stream = await openStream(answer, exchange, formatOfAnswer(request));
-          if ("kind" in stream) return failed(entry, environment.now(), stream, firstByteMs);
+          if ("kind" in stream) return failed(exchange, environment.now(), stream, firstByteMs);
           if ("events" in stream) return toldInEvents(stream, request, answerHeaders, firstByteMs);
           open = true;
           const isBytes = request.answers === "bytes";
@@ -149,7 +150,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         }
         const reading = readPlain(answer, exchange, formatOfAnswer(request));
         const whole = reading instanceof Promise ? await reading : reading;
-        if ("kind" in whole) return failed(entry, environment.now(), whole, firstByteMs);
+        if ("kind" in whole) return failed(exchange, environment.now(), whole, firstByteMs);
         const { body, parsed } = whole;
         if (translation === undefined) {
           const contentType = answer.header("content-type") ?? "application/json";
@@ -160,12 +161,13 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           return { ...plain, body: edited, usage: passing.usageOf?.(parsed), itemIds: passing.itemIdsOf?.(parsed) };
         }
         const translated = translatePlain(translation, whole, backend.name);
-        if ("kind" in translated) return failed(entry, environment.now(), translated, firstByteMs);
+        if ("kind" in translated) return failed(exchange, environment.now(), translated, firstByteMs);
         const contentType = "application/json";
         return { ok: true, kind: "plain", firstByteMs, body: translated, contentType, headers: answerHeaders };
       } catch (error) {
         if (isUnsendable(error)) throw error; // a mistake of the gateway's own
-        return failed(entry, environment.now(), exchange.failureOf(error), firstByteMs);
+        if (error instanceof CredentialError) counters.credentialError = error.message;
+        return failed(exchange, environment.now(), exchange.failureOf(error), firstByteMs);
       } finally {
         if (!open) exchange.release();
       }
@@ -244,7 +246,7 @@ function averaged(average: number | undefined, newest: number): number {
 }
 
 function failed(
-  entry: BackendEntry,
+  { entry, credential }: Exchange,
   nowMs: number,
   failure: UpstreamFailure,
   firstByteMs: number | undefined,
@@ -256,10 +258,14 @@ function failed(
   }
   countFailure(entry, failure);
   if (failure.kind !== "status" || !isCredentialRefusal(failure)) {
-    return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend) };
+    return { ok: false, firstByteMs, failure: withoutSecrets(failure, entry.backend, credential) };
   }
   entry.counters.credentialError = statusText(entry.backend, failure.status);
-  return { ok: false, firstByteMs, failure: withoutSecrets(withoutCredential(entry, failure), entry.backend) };
+  return {
+    ok: false,
+    firstByteMs,
+    failure: withoutSecrets(withoutCredential(entry, failure), entry.backend, credential),
+  };
 }
 
 /** Vendors quote the key that they refuse, which is the operator's and not the client's. */

@@ -2,6 +2,7 @@
 
 import { expect, test } from "bun:test";
 import { settingsOf } from "../../test/support/serve-routes.ts";
+import { systemClock } from "../lib/clock.ts";
 import { silentLogger } from "../logging/logger.ts";
 import { clientInUse } from "./transport.ts";
 import { createWayToBackends } from "./way-to-backends.ts";
@@ -24,8 +25,8 @@ test.each<
   const settings = settingsOf({ server: client === undefined ? {} : { upstream_client: client } });
   expect(clientInUse(settings.server.upstream_client, env)).toBe(inUse);
   const logged: unknown[] = [];
-  const log = { info: (...line: unknown[]) => void logged.push(line.at(-1)) };
-  createWayToBackends({ settings, attachments: holding({}) }, env, log);
+  const log = { info: (...line: unknown[]) => void logged.push(line.at(-1)), warn() {} };
+  createWayToBackends({ settings, attachments: holding({}) }, { env, baseDir: "/", clock: systemClock, log });
   expect(logged).toHaveLength(lines);
   for (const line of logged) expect(line).not.toContain(PROXY);
 });
@@ -42,7 +43,10 @@ test("backends are named whose file holds something else", () => {
     ],
   });
   const attachments = holding({ "a.pem": "1", "b.pem": "1" });
-  const way = createWayToBackends({ settings, attachments }, {}, silentLogger());
+  const way = createWayToBackends(
+    { settings, attachments },
+    { env: {}, baseDir: "/", clock: systemClock, log: silentLogger() },
+  );
   way.follow({ settings, attachments });
   expect(way.reassessed).toEqual([]);
   const changed = holding({ "a.pem": "2", "b.pem": "1" });

@@ -126,7 +126,12 @@ export function createWorker(
     keeperParts: [],
     ...{ snapshot, home: env.HOME, clock, log, identify, storedKeys },
     adminDoor: createAdminDoor({ settings: current, identify, storedKeys, clock, log }),
-    wayToBackends: createWayToBackends(snapshot, env, { info() {} }),
+    wayToBackends: createWayToBackends(snapshot, {
+      env,
+      baseDir: snapshot.baseDir,
+      clock,
+      log: { info() {}, warn() {} },
+    }),
     fleet,
     telemetry: { follow: otlp.follow },
     backends: fleet,

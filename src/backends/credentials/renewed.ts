@@ -1,0 +1,93 @@
+// Credentials that expire: a timer renews them ahead of their end, so that no request waits for it.
+
+import { type BackendCredential, CredentialError, type CredentialHeaders, type CredentialTools } from "./credential.ts";
+
+export interface Grant {
+  headers: CredentialHeaders;
+  /** Unix milliseconds. */
+  expiresAtMs: number;
+}
+
+/** Part of the remaining time after which a grant is renewed: of an hour, 12 minutes are left for failures. */
+const RENEWED_AFTER = 0.8;
+/** Issuers that hand out the same token until its end would be asked without a pause otherwise. */
+const SHORTEST_PAUSE_MS = 1_000;
+const LONGEST_RETRY_MS = 30_000;
+const LONGEST_PAUSE_MS = 86_400_000; // a timer can wait for 24 days at most
+const TIME_LIMIT_MS = 30_000;
+
+/**
+ * Begins at once.
+ * @param get - asks for a new grant; throws CredentialError, and ends when its signal aborts
+ */
+export function createRenewed(
+  get: (signal: AbortSignal) => Promise<Grant>,
+  { backend, clock, log }: Pick<CredentialTools, "backend" | "clock" | "log">,
+): BackendCredential {
+  const stopping = new AbortController();
+  let grant: Grant | undefined;
+  let problem: CredentialError | undefined;
+  let failures = 0;
+  let timer: Timer | undefined;
+  let running: Promise<void> | undefined;
+
+  async function ask(): Promise<void> {
+    clearTimeout(timer);
+    try {
+      const next = await get(AbortSignal.any([stopping.signal, AbortSignal.timeout(TIME_LIMIT_MS)]));
+      if (next.expiresAtMs <= clock.wallTime()) {
+        throw new CredentialError("the access token has expired already; is the clock of this machine right?");
+      }
+      if (problem !== undefined) log.info({ backend }, `backend ${backend} has a credential again`);
+      grant = next;
+      problem = undefined;
+      failures = 0;
+    } catch (error) {
+      if (stopping.signal.aborted) return;
+      const known = problem?.message;
+      problem = error instanceof CredentialError ? error : new CredentialError("the access token could not be got");
+      failures++;
+      // One line per reason: the same one every few seconds would bury all others.
+      if (problem.message !== known) {
+        log.warn({ backend, reason: problem.message }, `no new credential for backend ${backend}: ${problem.message}`);
+      }
+    }
+    if (stopping.signal.aborted) return;
+    timer = setTimeout(() => void renew(), pauseMs());
+  }
+
+  function pauseMs(): number {
+    if (grant === undefined || problem !== undefined) {
+      return Math.min(LONGEST_RETRY_MS, SHORTEST_PAUSE_MS * 2 ** (failures - 1));
+    }
+    const afterMs = (grant.expiresAtMs - clock.wallTime()) * RENEWED_AFTER;
+    return Math.min(LONGEST_PAUSE_MS, Math.max(SHORTEST_PAUSE_MS, afterMs));
+  }
+
+  function renew(): Promise<void> {
+    running ??= ask().finally(() => {
+      running = undefined;
+    });
+    return running;
+  }
+
+  function headersNow(): CredentialHeaders | undefined {
+    return grant !== undefined && clock.wallTime() < grant.expiresAtMs ? grant.headers : undefined;
+  }
+
+  void renew();
+
+  return {
+    authorize() {
+      const headers = headersNow();
+      if (headers !== undefined) return headers;
+      // The timer asks again. Requests wait only where nothing is known: at the start, and after the machine has slept.
+      if (problem !== undefined) return Promise.reject(problem);
+      return renew().then(() => headersNow() ?? Promise.reject(problem ?? new CredentialError("the gateway stops")));
+    },
+    stop() {
+      stopping.abort();
+      clearTimeout(timer);
+    },
+  };
+}
