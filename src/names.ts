@@ -14,6 +14,7 @@ const OWN_SPELLINGS = {
   azure: ["azure_openai", "azure-openai"],
   anthropic: [],
   gemini: ["google"],
+  vertex: ["vertex-ai", "vertex_ai"],
   vllm: [],
   llamacpp: ["llama-cpp", "llama.cpp", "llama-server"],
   ollama: [],

@@ -60,8 +60,9 @@ export interface BackendCounters {
 }
 
 export function toBackend(settings: BackendSettings): Backend {
-  const kind = BACKEND_KINDS[settings.type];
-  const url = settings.url ?? kind.defaultUrl ?? "";
+  const row = BACKEND_KINDS[settings.type];
+  const kind = row.variant?.(settings) ?? row;
+  const url = settings.url ?? usualUrl(kind, settings) ?? "";
   const isSocket = url.startsWith("unix:");
   return {
     name: settings.name,
@@ -80,7 +81,12 @@ export function toBackend(settings: BackendSettings): Backend {
   };
 }
 
-/** The backend after its kind was recognised. */
+/** Its address where the configuration gives none. */
+export function usualUrl(kind: BackendKind, settings: BackendSettings): string | undefined {
+  return kind.urlOf?.(settings) ?? kind.defaultUrl;
+}
+
+/** The backend as one of another kind: of the one that was recognised, or of the family of a model. */
 export function ofKind(backend: Backend, kind: BackendKind): Backend {
   const { settings } = backend;
   return { ...backend, kind, paths: pathsIn(kind, settings.protocols), baseHeaders: baseHeadersOf(kind, settings) };
@@ -142,10 +148,11 @@ export function operationPath(
     const deployment = backend.settings.deployments?.[model] ?? model;
     return path.replace("{deployment}", encodeURIComponent(deployment)) + versionQuery(backend, operation);
   }
-  if (!path.includes("{model}")) return path;
-  // Without alt=sse a streamed answer of Gemini's API would be one JSON array.
-  const method = stream ? "streamGenerateContent?alt=sse" : "generateContent";
-  return path.replace("{model}", encodeURIComponent(model)).replace("{method}", method);
+  if (!path.includes("{")) return path;
+  const resource = backend.kind.resourceOf?.(model, backend.settings, operation) ?? encodeURIComponent(model);
+  return path
+    .replace(/\{([^|}]*)\|([^}]*)\}/, (_, plain: string, streamed: string) => (stream ? streamed : plain))
+    .replace("{model}", () => resource);
 }
 
 /** The query that names the version of the API where paths do not; else "". */

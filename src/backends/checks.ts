@@ -1,8 +1,8 @@
 // Rules about backends that the schema of one section cannot say.
 
 import type { Settings } from "../config/sections/registry.ts";
-import { configuredModels } from "./backend.ts";
-import { BACKEND_KINDS, type BackendKind } from "./kinds.ts";
+import { configuredModels, usualUrl } from "./backend.ts";
+import { BACKEND_KINDS, type BackendKind, OWN_SETTINGS, type OwnSetting } from "./kinds.ts";
 
 /** Each answer is a problem at that path of the configuration. */
 export function backendProblems(backends: Settings["backends"]): { path: (string | number)[]; message: string }[] {
@@ -12,11 +12,15 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
       problems.push({ path: ["backends", index, key], message });
 
     const kind = BACKEND_KINDS[backend.type];
-    if (backend.url === undefined && kind.defaultUrl === undefined) {
+    for (const [key, need] of Object.entries(kind.settings ?? {}) as [OwnSetting, string][]) {
+      if (need === "required" && backend[key] === undefined)
+        tell(key, `is required for a backend of type ${kind.name}`);
+    }
+    if (backend.url === undefined && usualUrl(kind, backend) === undefined) {
       const form = kind.urlForm === undefined ? "" : `, such as ${kind.urlForm}`;
       tell("url", `is required for a backend of type ${kind.name}${form}`);
     }
-    if (backend.tls !== undefined && !(backend.url ?? kind.defaultUrl)?.startsWith("https:")) {
+    if (backend.tls !== undefined && !(backend.url ?? usualUrl(kind, backend))?.startsWith("https:")) {
       tell("tls", 'is for addresses that begin with "https://"; give such a url, or remove tls');
     }
     if (kind.modelList === undefined && configuredModels(backend) === undefined) {
@@ -24,16 +28,23 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
       tell("models", `is required for ${kind.name}: ${names}`);
     }
     if (backend.forward_headers.length > 0 && !kind.takesOrganisation) {
-      tell("forward_headers", belongsTo("takesOrganisation", kind));
+      tell(
+        "forward_headers",
+        belongsTo(kind, ({ takesOrganisation }) => takesOrganisation === true),
+      );
     }
-    for (const key of ["api_version", "deployments"] as const) {
-      if (backend[key] !== undefined && kind.deployments === undefined) tell(key, belongsTo("deployments", kind));
+    for (const key of OWN_SETTINGS) {
+      if (backend[key] === undefined || kind.settings?.[key] !== undefined) continue;
+      tell(
+        key,
+        belongsTo(kind, ({ settings }) => settings?.[key] !== undefined),
+      );
     }
     return problems;
   });
 }
 
-function belongsTo(trait: "deployments" | "takesOrganisation", { name }: BackendKind): string {
-  const kinds = Object.values(BACKEND_KINDS).filter((kind) => kind[trait] !== undefined);
+function belongsTo({ name }: BackendKind, isOneOfThem: (kind: BackendKind) => boolean): string {
+  const kinds = Object.values(BACKEND_KINDS).filter(isOneOfThem);
   return `belongs to backends of type ${kinds.map((kind) => kind.name).join(" and ")}, this one is ${name}`;
 }

@@ -1,6 +1,7 @@
 // What Signalbox knows about each kind of backend, as data: one row per kind.
 // Sources: the vendors' documents.
 
+import type { BackendSettings } from "../config/sections/registry.ts";
 import type { ProtocolName } from "../generation/content.ts";
 import { GEMINI_EFFORTS, OPENAI_EFFORTS, USUAL_EFFORTS } from "../generation/reasoning-effort.ts";
 import type { JsonObject } from "../lib/json.ts";
@@ -9,6 +10,8 @@ import { PRESETS, type Preset, type PresetName, type PresetOperation } from "../
 import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT, vendorChat } from "../protocols/chat/quirks.ts";
 import type { Dialect } from "../protocols/protocol.ts";
 import type { CredentialScheme } from "./credentials/credential.ts";
+import { googleCredential } from "./credentials/google.ts";
+import { bareName, resourceOf, usualAddress, versionMember } from "./vertex/addresses.ts";
 
 /** An operation of backends; each has an endpoint of its own. Those that generate have the name of their format. */
 export type Operation =
@@ -163,6 +166,11 @@ export function pathsIn(
   return Object.fromEntries([...others, ...named]);
 }
 
+/** The row by which one of a backend's models is asked. */
+export function kindFor(kind: BackendKind, model: string): BackendKind {
+  return kind.families?.find(({ models }) => models.test(model))?.kind ?? kind;
+}
+
 interface ProbeDefinition {
   method: "GET" | "POST" | "HEAD";
   /** Path below the backend's root (without /v1 normalisation). */
@@ -202,6 +210,19 @@ interface ModelPages {
   more?: string;
 }
 
+/** Keys of backends[] that belong to some kinds only. */
+export const OWN_SETTINGS = ["api_version", "deployments", "project", "location", "credentials"] as const;
+export type OwnSetting = (typeof OWN_SETTINGS)[number];
+
+/** A body on its way to a backend. */
+interface AskedBody {
+  operation: Operation;
+  model: string;
+  settings: BackendSettings;
+  /** The version that the client's own body is written for, as its header says; undefined for one of the gateway's. */
+  version?: string | undefined;
+}
+
 export interface BackendKind extends Dialect {
   name: BackendKindName;
   /** Used when the configuration gives no url. */
@@ -210,14 +231,31 @@ export interface BackendKind extends Dialect {
   urlForm?: string;
   /** The beginning of the path of the documented address, which its paths have themselves: an address may end in it. */
   mount?: string;
+  /** The same where it depends on other settings. */
+  urlOf?(settings: BackendSettings): string;
+  /** Keys of backends[] that only kinds with them take. */
+  settings?: Readonly<Partial<Record<OwnSetting, "optional" | "required">>>;
+  /** The row that takes its place under these settings; undefined: none. */
+  variant?(settings: BackendSettings): BackendKind | undefined;
+  /** Models that are asked otherwise than the others, such as those of another vendor. The first match counts. */
+  families?: readonly { models: RegExp; kind: BackendKind }[];
   /** How the API key is sent: a bearer token, or bare in the named header. */
   auth: { header: string; scheme: "bearer" | "bare" };
   /** How requests are let in where the backend has no API key: by tokens that expire, or by a signature of each. */
   credential?: CredentialScheme;
   /** Headers that every request to this kind carries. */
   headers: Readonly<Record<string, string>>;
-  /** Path of each operation below the backend's root; `{deployment}`, `{model}` and `{method}` are filled in. */
+  /**
+   * Path of each operation below the backend's root. `{deployment}` and `{model}` are filled in; of `{plain|streamed}` one
+   * part stays.
+   */
   paths: OperationPaths;
+  /** What `{model}` in a path stands for; left out: the name of the model. */
+  resourceOf?(model: string, settings: BackendSettings, operation: Operation): string;
+  /** Members that the JSON body of a request gets, and undefined ones that it loses. */
+  membersOf?(asked: AskedBody): JsonObject | undefined;
+  /** The version of a format that a client names in a header goes to it in the body. */
+  versionInBody?: true;
   /** Undefined: the models must be configured. */
   modelList?: ModelList;
   /** Asked for what models take besides text, where the list does not say it: once, or for each model by its name. */
@@ -418,7 +456,7 @@ function presetKinds(): Record<PresetName, BackendKind> {
 }
 
 /** Discovery adds the backends that it finds in this order. */
-export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
+const ROWS: Readonly<Record<Exclude<BackendKindName, "vertex">, BackendKind>> = {
   openai: openAiStyle("openai", {
     defaultUrl: "https://api.openai.com",
     environment: { keys: ["OPENAI_API_KEY"], url: "OPENAI_BASE_URL", isFound: true },
@@ -446,6 +484,7 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
       transcriptions: "/openai/deployments/{deployment}/audio/transcriptions",
       translations: "/openai/deployments/{deployment}/audio/translations",
     },
+    settings: { api_version: "optional", deployments: "optional" },
     // The service lists base models, not deployments: the models of an azure backend are configured.
     probe: probe("/openai/models"),
     ownedBy: "azure",
@@ -485,7 +524,8 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
     auth: { header: "x-goog-api-key", scheme: "bare" },
     headers: {},
     paths: {
-      "generate-content": "/v1beta/models/{model}:{method}",
+      // Without alt=sse a streamed answer would be one JSON array.
+      "generate-content": "/v1beta/models/{model}:{generateContent|streamGenerateContent?alt=sse}",
       "embed-content": "/v1beta/models/{model}:batchEmbedContents",
       "image-content": "/v1beta/models/{model}:generateContent",
     },
@@ -589,3 +629,63 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   }),
   ...presetKinds(),
 };
+
+/** What is known of a format, without where its vendor is found, what the keys there are called and which files it has. */
+function formatOfRow({ defaultUrl: _, environment: __, keepsFiles: ___, ...row }: BackendKind): BackendKind {
+  return row;
+}
+
+/** Gemini and Claude on Google Cloud, each in its own format. */
+function vertexRow(): BackendKind {
+  const list = "/v1beta1/publishers/google/models";
+  const service = {
+    name: "vertex",
+    settings: { project: "required", location: "optional", credentials: "optional" },
+    urlOf: usualAddress,
+    credential: googleCredential,
+    auth: ROWS.gemini.auth,
+    modelList: { path: list, pages: { query: "pageSize=1000", cursor: "nextPageToken", parameter: "pageToken" } },
+    // An account may be allowed to ask models without being allowed to list them.
+    probe: probe(`${list}?pageSize=1`, [], { acceptStatus: [200, 403] }),
+    provider: "gcp.vertex_ai",
+    isCloud: true,
+  } as const;
+  const gemini: BackendKind = {
+    ...formatOfRow(ROWS.gemini),
+    ...service,
+    resourceOf: (model, settings) => resourceOf(model, settings, "google"),
+    paths: {
+      "generate-content": "/v1beta1/{model}:{generateContent|streamGenerateContent?alt=sse}",
+      "image-content": "/v1beta1/{model}:generateContent",
+      "embed-content": "/v1beta1/{model}:predict",
+    },
+    embeds: "predict",
+  };
+  const claude: BackendKind = {
+    ...formatOfRow(ROWS.anthropic),
+    ...service,
+    headers: {},
+    paths: { messages: "/v1/{model}:{rawPredict|streamRawPredict}", "count-tokens": "/v1/{model}:rawPredict" },
+    // The counter is a model of its own; the path names the model, and the body of the counter the one that is counted for.
+    resourceOf: (model, settings, operation) =>
+      resourceOf(operation === "count-tokens" ? operation : model, settings, "anthropic"),
+    membersOf: ({ operation, model, version }) => ({
+      model: operation === "count-tokens" ? bareName(model) : undefined,
+      ...versionMember(version),
+    }),
+    versionInBody: true,
+    inlines: "translated",
+  };
+  const embedder: BackendKind = {
+    ...gemini,
+    paths: { "embed-content": "/v1beta1/{model}:embedContent" },
+    embeds: "content",
+  };
+  const families = [
+    { models: /^(?:(?:publishers\/)?anthropic\/|claude)/, kind: claude },
+    { models: /gemini-embedding-(?!001$)/, kind: embedder }, // as tIsVertexEmbedContentModel of @google/genai has it
+  ];
+  return { ...gemini, families };
+}
+
+export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = { ...ROWS, vertex: vertexRow() };

@@ -5,8 +5,9 @@ import { spellingsOfModel } from "../names.ts";
 import type { Backend, BackendCounters } from "./backend.ts";
 import { newCounters, ofKind } from "./backend.ts";
 import type { BackendBoard, BackendEntry, HealthState } from "./board.ts";
+import { isDetectable } from "./detect.ts";
 import type { Drains } from "./drains.ts";
-import type { BackendKind } from "./kinds.ts";
+import { type BackendKind, kindFor } from "./kinds.ts";
 
 export type BackendRegistry = ReturnType<typeof createRegistry>;
 
@@ -70,7 +71,10 @@ export function createRegistry(backends: readonly Backend[], first: { checksEnab
     if (enabled && !backend.enabled) drains.begin(backend, slot.counters);
     if (!enabled && backend.enabled) drains.end(slot.counters);
     // The recognised kind stays. A disabled backend is not checked, so its health is unknown.
-    change(slot, { backend: { ...backend, kind }, health: backend.enabled ? slot.health : "unknown" });
+    change(slot, {
+      backend: isDetectable(backend) ? { ...backend, kind } : backend,
+      health: backend.enabled ? slot.health : "unknown",
+    });
   }
 
   return {
@@ -185,7 +189,7 @@ function toBoard(version: number, slots: readonly Slot[]): BackendBoard {
   function serving(model: string): readonly BackendEntry[] {
     const known = servingCache.get(model);
     if (known) return known;
-    const found = rows.filter((row) => row.names.has(model)).map((row) => row.entry);
+    const found = rows.filter((row) => row.names.has(model)).map((row) => asAskedFor(row.entry, model));
     if (found.length === 0) return NO_ENTRIES;
     servingCache.set(model, found);
     return found;
@@ -207,6 +211,13 @@ function toBoard(version: number, slots: readonly Slot[]): BackendBoard {
       return available;
     },
   };
+}
+
+/** A backend whose kind asks some models otherwise stands in the list of such a model as one of that kind. */
+function asAskedFor(entry: BackendEntry, model: string): BackendEntry {
+  const { backend } = entry;
+  const kind = kindFor(backend.kind, model);
+  return kind === backend.kind ? entry : { ...entry, backend: ofKind(backend, kind) };
 }
 
 /** The models, and their other names: of image models, and where a kind knows a tag that need not be said. */

@@ -45,12 +45,12 @@ export interface ListedModel extends ModelRecord {
 
 /**
  * The models of a backend's answer: `data[].id` (OpenAI, Anthropic), `models[].name` as `models/x` (Gemini),
- * `models[].key` (LM Studio) or a bare array. undefined: this is no model list. Entries without a name are skipped.
+ * `publisherModels[].name` as `publishers/google/models/x` (Vertex AI), `models[].key` (LM Studio) or a bare array. undefined: this is no model list. Entries without a name are skipped.
  */
 export function readModelList(answer: unknown): ModelRecord[] | undefined {
   if (Array.isArray(answer)) return readItems(answer);
   if (!isObject(answer)) return undefined;
-  const { data, models } = answer;
+  const { data, models = answer.publisherModels } = answer;
   const records = Array.isArray(data) ? readItems(data) : [];
   if (records.length === 0 && Array.isArray(models)) return readItems(models);
   // An engine without models may write null in place of the empty list.
@@ -82,7 +82,9 @@ function readItem(item: unknown): ModelRecord | undefined {
 function readId({ id, key, name }: JsonObject): string | undefined {
   for (const text of [id, key]) if (typeof text === "string" && text !== "") return text;
   // Only a resource name has the prefix; as an id, "models/x.gguf" is the path of a file.
-  return typeof name === "string" && name !== "" ? name.replace(/^models\/(?=.)/, "") : undefined;
+  return typeof name === "string" && name !== ""
+    ? name.replace(/^(?:publishers\/[^/]+\/)?models\/(?=.)/, "")
+    : undefined;
 }
 
 /** Whole seconds from a Unix time in seconds or milliseconds, or from a date text. */

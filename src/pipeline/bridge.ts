@@ -41,6 +41,7 @@ import type {
 import { backendProtocol, clientProtocol, passThrough } from "../protocols/registry.ts";
 import { requestInOwnFormat } from "../protocols/stream-join.ts";
 import { createTranslation } from "../protocols/translate.ts";
+import { VERSION } from "../upstream/headers.ts";
 import type { RequestContext } from "./context.ts";
 import { prefillMembers } from "./exact-continuation.ts";
 import { createMediaBridge } from "./media-bridge.ts";
@@ -67,8 +68,12 @@ function inlinedKinds({ inlines }: BackendProtocol, kind: BackendKind): BackendP
 /** Signatures of tool calls, for clients whose format has no place for them. */
 const SIGNATURES = { maxEntries: 20_000, maxBytes: 32 * 1024 * 1024, ttlMs: 24 * 60 * 60 * 1000 };
 
-/** By the id of the call. */
+/** By the format that signed, which alone takes the signature back, and the id of the call. */
 type SignatureMemory = BoundedMap<string>;
+
+function signatureKey(format: ProtocolName, callId: string): string {
+  return `${format} ${callId}`;
+}
 
 export function createSignatureMemory(now: () => number): SignatureMemory {
   return new BoundedMap<string>({ ...SIGNATURES, now });
@@ -114,6 +119,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     }
     if (goesOn) changes = joined(changes, prefillMembers(backend.kind, operation));
     changes = joined(changes, counting);
+    changes = joined(changes, ownMembers(context, operation, model, backend));
     return changes === undefined ? body.bytes() : withMembers(body.bytes(), changes);
   }
 
@@ -145,7 +151,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     const prompt = prompts.promptFor(model, backend.name);
     if (prompt !== undefined) request = injectIntoRequest(request, prompt, prompts.merge);
     const protocol = backendProtocol(formatOf(operation) as ProtocolName);
-    const signatureOf = (clientId: string) => signatures.get(clientId);
+    const signatureOf = (clientId: string) => signatures.get(signatureKey(protocol.name, clientId));
     request = unwrapCallIds(request, protocol.signsCalls ? signatureOf : undefined);
     const customTools = protocol.hasCustomTools?.(kind) ? NO_TOOLS : customToolNames(request);
     if (customTools.size > 0) request = customToolsAsFunctions(request);
@@ -162,7 +168,11 @@ export function createBridge(parts: BridgeParts): Bridge {
       return {
         operation,
         body: encoder.encode(
-          JSON.stringify(forward.goesOn ? { ...body, ...prefillMembers(backend.kind, operation) } : body),
+          JSON.stringify({
+            ...body,
+            ...(forward.goesOn && prefillMembers(kind, operation)),
+            ...kind.membersOf?.({ operation, model, settings: backend.settings }),
+          }),
         ),
         ...(headers === undefined ? {} : { headers }),
         translation: createTranslation({
@@ -170,7 +180,7 @@ export function createBridge(parts: BridgeParts): Bridge {
           backend: protocol,
           context: answer,
           transforms: transformsFor(metadata, customTools, answer.nonce),
-          ...observers(context, forward, answer, client.losses, (dropped) =>
+          ...observers(context, forward, answer, protocol.name, client.losses, (dropped) =>
             noteDropped(context, backend, protocol.name, client.name, dropped),
           ),
         }),
@@ -207,7 +217,9 @@ export function createBridge(parts: BridgeParts): Bridge {
       context: answer,
       transforms: [],
       keeps: { hidesUsage, edits },
-      ...observers(context, forward, answer, losses, (dropped) => noteDropped(context, backend, name, name, dropped)),
+      ...observers(context, forward, answer, name, losses, (dropped) =>
+        noteDropped(context, backend, name, name, dropped),
+      ),
     });
     return { ...prepared, translation };
   }
@@ -242,6 +254,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     context: RequestContext,
     forward: ModelRequest,
     answer: AnswerContext,
+    format: ProtocolName,
     lost: AnswerLosses,
     noteLost: (dropped: readonly Dropped[]) => void,
   ) {
@@ -249,7 +262,7 @@ export function createBridge(parts: BridgeParts): Bridge {
     const losses = new LossWatch(lost);
     function sawCall(part: { type: string; id?: string; signature?: string }): void {
       if (part.type !== "tool-call" || part.id === undefined || part.signature === undefined) return;
-      signatures.set(part.id, part.signature, part.signature.length);
+      signatures.set(signatureKey(format, part.id), part.signature, part.signature.length);
     }
     return {
       sawEvent(event: GenerationEvent): void {
@@ -276,8 +289,12 @@ export function createBridge(parts: BridgeParts): Bridge {
       const operation = askedBy(backend, request);
       const format = formatOf(request.operation);
       if (format === undefined) {
-        const edits = answerEdits(request, undefined);
-        return prepareVectors(request, backend, operation) ?? { operation, body: request.body.bytes(), edits };
+        const prepared = prepareVectors(request, backend, operation);
+        if (prepared !== undefined) return prepared;
+        const members = ownMembers(context, operation, request.model, backend);
+        const bytes = request.body.bytes();
+        const body = members === undefined ? bytes : withMembers(bytes, members);
+        return { operation, body, edits: answerEdits(request, undefined) };
       }
       const media = prepareMedia(context, request, backend, operation);
       if (media !== undefined) return media;
@@ -331,6 +348,18 @@ function encodedFor(protocol: BackendProtocol, request: GenerationRequest, targe
   } catch (error) {
     throw error instanceof GatewayError ? inClientsWords(error, request) : error;
   }
+}
+
+/** What a backend's kind wants otherwise in a body of the client's own. */
+function ownMembers(
+  { clientHeaders }: RequestContext,
+  operation: Operation,
+  model: string,
+  { kind, settings }: Backend,
+): JsonObject | undefined {
+  if (kind.membersOf === undefined) return undefined;
+  const version = kind.versionInBody ? (clientHeaders.get(VERSION) ?? undefined) : undefined;
+  return kind.membersOf({ operation, model, settings, version });
 }
 
 const NO_TOOLS: ReadonlySet<string> = new Set();

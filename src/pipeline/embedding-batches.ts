@@ -6,26 +6,24 @@ import type { RequestContext } from "./context.ts";
 import type { Generate, Generated, StreamFrame } from "./generate.ts";
 import type { ModelRequest } from "./model-request.ts";
 
-/** Gemini's batchEmbedContents takes so many. */
-const MAX_INPUTS = 100;
-
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** `takesAll`: whether some backend of the model takes any number of inputs, as those that speak the format do. */
-export function withEmbeddingBatches(generate: Generate, takesAll: (model: string) => boolean): Generate {
+/** `mostInputs`: how many inputs each backend of the model takes at once. */
+export function withEmbeddingBatches(generate: Generate, mostInputs: (model: string) => number): Generate {
   async function generateSlices(
     context: RequestContext,
     request: ModelRequest,
     frame: StreamFrame,
     input: readonly unknown[],
+    most: number,
   ): Promise<Generated> {
     const vectors: JsonObject[] = [];
     const usage = { prompt_tokens: 0, total_tokens: 0 };
     let last: Generated | undefined;
     let answer: JsonObject = {};
-    for (let start = 0; start < input.length; start += MAX_INPUTS) {
-      last = await generate(context, slice(request, input.slice(start, start + MAX_INPUTS)), frame);
+    for (let start = 0; start < input.length; start += most) {
+      last = await generate(context, slice(request, input.slice(start, start + most)), frame);
       if (last.kind !== "plain") return last;
       answer = JSON.parse(decoder.decode(last.result.body)) as JsonObject;
       for (const vector of answer.data as JsonObject[]) vectors.push({ ...vector, index: vectors.length });
@@ -40,11 +38,12 @@ export function withEmbeddingBatches(generate: Generate, takesAll: (model: strin
 
   return (context, request, frame) => {
     const { input } = request.body.value;
-    const isLong = request.operation === "embeddings" && Array.isArray(input) && input.length > MAX_INPUTS;
-    if (!isLong || input.every((entry) => typeof entry === "number") || takesAll(request.model)) {
-      return generate(context, request, frame);
-    }
-    return generateSlices(context, request, frame, input);
+    const isList = request.operation === "embeddings" && Array.isArray(input) && input.length > 1;
+    if (!isList || input.every((entry) => typeof entry === "number")) return generate(context, request, frame);
+    const most = mostInputs(request.model);
+    return input.length <= most
+      ? generate(context, request, frame)
+      : generateSlices(context, request, frame, input, most);
   };
 }
 

@@ -1,6 +1,7 @@
 // Rerank and embeddings on their way to a backend: small tables per format instead of the neutral model.
 
 import type { Backend } from "../backends/backend.ts";
+import type { BackendBoard } from "../backends/board.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Failure } from "../generation/result.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
@@ -8,7 +9,7 @@ import { parseJson } from "../lib/json.ts";
 import { chatBackend } from "../protocols/chat/index.ts";
 import { encodeSparseEmbedding, readSparseEmbeddingRequest } from "../protocols/embed-sparse/read-request.ts";
 import { decodeSparseEmbedding } from "../protocols/embed-sparse/response.ts";
-import { decodeEmbeddings, encodeEmbeddings } from "../protocols/generate-content/embeddings.ts";
+import { decodeEmbeddings, encodeEmbeddings, mostInputs } from "../protocols/generate-content/embeddings.ts";
 import { generateContentBackend } from "../protocols/generate-content/index.ts";
 import { DecodeError } from "../protocols/protocol.ts";
 import { encodeRerank, readRerankRequest, wantsTeiForm } from "../protocols/rerank/read-request.ts";
@@ -66,8 +67,12 @@ export function createVectorBridge(now: () => number) {
     };
   }
 
-  function embedContent({ body: asked, model, askedModel }: ModelRequest, operation: Operation): Prepared {
-    const { bodies, context } = encodeEmbeddings(asked.value, { model });
+  function embedContent(
+    { body: asked, model, askedModel }: ModelRequest,
+    { kind }: Backend,
+    operation: Operation,
+  ): Prepared {
+    const { bodies, context } = encodeEmbeddings(asked.value, { model, kind });
     const [body] = bodies; // longer inputs were cut into slices before
     return {
       operation,
@@ -80,11 +85,21 @@ export function createVectorBridge(now: () => number) {
   }
 
   return (request: ModelRequest, backend: Backend, operation: Operation): Prepared | undefined => {
-    if (operation === "embed-content") return embedContent(request, operation);
+    if (operation === "embed-content") return embedContent(request, backend, operation);
     if (request.operation === "rerank") return rerank(request, backend, operation);
     if (request.operation === "embed-sparse") return sparse(request, operation);
     return undefined;
   };
+}
+
+/**
+ * As many as the backend of the model that takes the fewest; any number where one speaks the format itself, as long inputs
+ * are its to judge.
+ */
+export function mostInputsOf(board: Pick<BackendBoard, "serving">, model: string): number {
+  const serving = board.serving(model).map(({ backend }) => backend);
+  if (serving.some(({ paths }) => paths.embeddings !== undefined)) return Number.POSITIVE_INFINITY;
+  return Math.min(mostInputs({ model }), ...serving.map(({ kind }) => mostInputs({ model, kind })));
 }
 
 /** A translation of answers that never stream. */

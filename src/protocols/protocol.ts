@@ -106,6 +106,13 @@ export interface Dialect extends EffortHabits {
   chat: ChatQuirks;
   /** The lowest limit of output tokens that its Responses endpoint takes; undefined: any. */
   leastOutputTokens?: number;
+  /**
+   * Its generateContent is Google Cloud's, which refuses ids of calls and results, and the question for what hosted tools
+   * have done (includeServerSideToolInvocations).
+   */
+  isCloud?: true;
+  /** How generateContent embeds: many contents in a request, instances of a model's endpoint, or one content. */
+  embeds?: "batch" | "predict" | "content";
   /** Its rerank endpoint compares texts alone. */
   ranksTextsOnly?: true;
 }

@@ -36,6 +36,7 @@ import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
 import { createModelNames } from "../pipeline/routes.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import { createSpending } from "../pipeline/spending.ts";
+import { mostInputsOf } from "../pipeline/vector-bridge.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -179,7 +180,7 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
         newOwnId: state.newOwnId,
       })
     : own;
-  const embedder = withEmbeddingBatches(plain, (model) => hasNative(fleet.board, model, "embeddings"));
+  const embedder = withEmbeddingBatches(plain, (model) => mostInputsOf(fleet.board, model));
   const { max_results: maxResults, max_rounds: maxRounds } = settings.web_search;
   const provider = createSearchProvider(settings.web_search, { deadlines, now: clock.now });
   if (provider === undefined) return { forwarder, chains, log, generate: embedder };

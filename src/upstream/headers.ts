@@ -21,6 +21,8 @@ export interface OutgoingHead {
 }
 
 const USER_AGENT = "user-agent";
+/** Names the version that a body of the Messages format is written for. */
+export const VERSION = "anthropic-version";
 const FORWARDED = ["idempotency-key", USER_AGENT] as const;
 /** Servers take lines of 8 KiB and heads of 16 KiB at least; some only close the connection on longer ones. */
 const MAX_VALUE_LENGTH = 2048;
@@ -39,6 +41,7 @@ export function upstreamHeaders(
   // The client's own body goes with the version it was written for.
   const ofFormat = translation === undefined ? passThrough(conventionsOf(operation)).headers : undefined;
   if (ofFormat !== undefined) copyHeaders(ofFormat, clientHeaders, headers);
+  if (backend.kind.versionInBody) delete headers[VERSION];
   return backend.ownHeaders === undefined ? headers : Object.assign(headers, backend.ownHeaders);
 }
 

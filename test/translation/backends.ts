@@ -3,10 +3,13 @@
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { startStrictChat } from "../support/strict/chat.ts";
 import { startStrictGenerateContent } from "../support/strict/generate-content.ts";
+import { Ledger } from "../support/strict/ledger.ts";
 import { startStrictMessages } from "../support/strict/messages.ts";
 import { startStrictResponses } from "../support/strict/responses.ts";
 import type { ScriptEntry } from "../support/strict/script.ts";
 import type { StrictBackend } from "../support/strict/server.ts";
+import { startStrictVertex } from "../support/strict/vertex.ts";
+import { startGoogleIssuer } from "../support/token-issuers.ts";
 import type { JsonObject } from "./ask.ts";
 import { readChat } from "./received/chat.ts";
 import { readGenerateContent } from "./received/generate-content.ts";
@@ -14,12 +17,22 @@ import { readMessages } from "./received/messages.ts";
 import type { Received } from "./received/received.ts";
 import { readResponses } from "./received/responses.ts";
 
-export const BACKEND_NAMES = ["chat", "local", "responses", "messages", "generate-content"] as const;
+export const BACKEND_NAMES = [
+  "chat",
+  "local",
+  "responses",
+  "messages",
+  "generate-content",
+  "vertex-claude",
+  "vertex-gemini",
+] as const;
 
 export type BackendName = (typeof BACKEND_NAMES)[number];
 
 export interface MatrixBackend {
-  name: BackendName;
+  id: BackendName;
+  /** Its format, and how strictly it is read. */
+  name: "chat" | "local" | "responses" | "messages" | "generate-content";
   /** Column of the page. */
   title: string;
   server: StrictBackend;
@@ -36,6 +49,19 @@ export interface MatrixBackend {
 }
 
 export async function startBackends(): Promise<MatrixBackend[]> {
+  // What a vendor has signed is accepted wherever its models are served.
+  const ledgers = { claude: new Ledger(), gemini: new Ledger() };
+  const issuer = startGoogleIssuer();
+  const vertex = {
+    type: "vertex",
+    project: "p-1",
+    location: "europe-west1",
+    credentials: JSON.stringify(issuer.serviceAccount),
+  } as const;
+  const startVertex = (ledger: Ledger, bare: (model: string) => string): Start => {
+    const options = { ledger, location: vertex.location, accepts: issuer.hasIssued };
+    return (script, { models }) => startStrictVertex(script, { ...options, models: models.map(bare) });
+  };
   return await Promise.all([
     start("chat", "chat (hosted)", ["gpt-4o", "gpt-5"], "openai", readChat, ["chat"], startStrictChat),
     start("local", "chat (local engine)", ["qwen3-8b", "qwen3-8b"], "llamacpp", readChat, ["chat"], (script, options) =>
@@ -57,7 +83,7 @@ export async function startBackends(): Promise<MatrixBackend[]> {
       "anthropic",
       readMessages,
       undefined,
-      startStrictMessages,
+      (script, options) => startStrictMessages(script, { ...options, ledger: ledgers.claude }),
     ),
     start(
       "generate-content",
@@ -66,7 +92,27 @@ export async function startBackends(): Promise<MatrixBackend[]> {
       "gemini",
       readGenerateContent,
       undefined,
-      startStrictGenerateContent,
+      (script, options) => startStrictGenerateContent(script, { ...options, ledger: ledgers.gemini }),
+    ),
+    start(
+      "messages",
+      "Vertex AI (Claude)",
+      ["claude-sonnet-4-5@20250929", "claude-sonnet-4-5@20250929", "claude-opus-4-6@default"],
+      vertex,
+      readMessages,
+      undefined,
+      startVertex(ledgers.claude, (model) => model),
+      "vertex-claude",
+    ),
+    start(
+      "generate-content",
+      "Vertex AI (Gemini)",
+      ["google/gemini-2.5-flash", "publishers/google/models/gemini-3-pro"],
+      vertex,
+      readGenerateContent,
+      undefined,
+      startVertex(ledgers.gemini, (model) => model.slice(model.lastIndexOf("/") + 1)),
+      "vertex-gemini",
     ),
   ]);
 }
@@ -74,25 +120,25 @@ export async function startBackends(): Promise<MatrixBackend[]> {
 type Start = (script: (body: JsonObject) => ScriptEntry, options: { models: string[] }) => Promise<StrictBackend>;
 
 async function start(
-  name: BackendName,
+  name: MatrixBackend["name"],
   title: string,
   [plainModel, thinkingModel, effortModel = thinkingModel]: [string, string, string?],
-  type: "openai" | "llamacpp" | "anthropic" | "gemini",
+  place: "openai" | "llamacpp" | "anthropic" | "gemini" | Partial<MatrixBackend["config"]>,
   read: MatrixBackend["read"],
   protocols: ("chat" | "responses")[] | undefined,
   startServer: Start,
+  id: BackendName = name,
 ): Promise<MatrixBackend> {
   const models = [...new Set([plainModel, thinkingModel, effortModel])];
   const script: ScriptEntry[] = [];
   const nothingLeft: ScriptEntry = { error: { status: 500, message: "the script has no answer left" } };
   const server = await startServer(() => script.shift() ?? nothingLeft, { models });
   const config = {
-    name,
-    type,
+    name: id,
     url: server.url,
     models,
-    api_key: "sk-sekret-backend",
+    ...(typeof place === "string" ? { type: place, api_key: "sk-sekret-backend" } : place),
     ...(protocols && { protocols }),
   };
-  return { name, title, server, script, read, plainModel, thinkingModel, effortModel, config };
+  return { id, name, title, server, script, read, plainModel, thinkingModel, effortModel, config };
 }

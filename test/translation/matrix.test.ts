@@ -17,7 +17,7 @@ beforeAll(async () => {
 
 for (const client of CLIENTS) {
   for (const backend of BACKEND_NAMES) {
-    if (isOwnEndpoint(client, { name: backend })) continue;
+    if (isOwnEndpoint(client, { id: backend })) continue;
     describe(`${client.name} client, ${backend} backend`, () => {
       for (const feature of FEATURES) {
         if (feature.without?.includes(client.name)) continue;

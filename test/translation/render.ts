@@ -24,6 +24,8 @@ const COLUMNS: Record<BackendName, string> = {
   responses: "Responses",
   messages: "Messages",
   "generate-content": "generateContent",
+  "vertex-claude": "Vertex AI: Claude",
+  "vertex-gemini": "Vertex AI: Gemini",
 };
 
 const WORDS: Record<Outcome, string> = {
@@ -99,7 +101,7 @@ function renderClient(name: keyof typeof CLIENT_TITLES, all: readonly Cell[]): s
   const client = CLIENTS.find((candidate) => candidate.name === name);
   if (client === undefined) throw new Error(`no client ${name}`);
   const [title, path] = CLIENT_TITLES[name];
-  const columns = BACKEND_NAMES.filter((backend) => !isOwnEndpoint(client, { name: backend }));
+  const columns = BACKEND_NAMES.filter((backend) => !isOwnEndpoint(client, { id: backend }));
   const untouched = columns.length < BACKEND_NAMES.length;
   const notes: string[] = [];
   const lines = [

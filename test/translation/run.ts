@@ -60,7 +60,7 @@ export async function runMatrix(only: { client?: string; backend?: string; featu
   });
   try {
     const lanes = backends
-      .filter(({ name }) => only.backend === undefined || only.backend === name)
+      .filter(({ id }) => only.backend === undefined || only.backend === id)
       .map((backend) => runLane(gateway, backend, only));
     const runs = (await Promise.all(lanes)).flat();
     const moves = only.feature === undefined ? await runMoves(gateway, backends) : [];
@@ -70,7 +70,7 @@ export async function runMatrix(only: { client?: string; backend?: string; featu
       for (const exchange of [run.plain, run.streamed]) {
         exchange.dropped = exchange.requestIds.flatMap((id) => dropped.get(id) ?? []);
       }
-      return { client: run.client, backend: run.backend.name, feature, verdict: judge(feature, run) };
+      return { client: run.client, backend: run.backend.id, feature, verdict: judge(feature, run) };
     });
     return { cells, moves };
   } finally {
@@ -110,8 +110,8 @@ async function runLane(
 }
 
 /** Backends of the chat format have the legacy endpoint as well: such requests pass untouched. */
-export function isOwnEndpoint(client: WireClient, { name }: Pick<MatrixBackend, "name">): boolean {
-  return client.name === "completions" && (name === "chat" || name === "local");
+export function isOwnEndpoint(client: WireClient, { id }: Pick<MatrixBackend, "id">): boolean {
+  return client.name === "completions" && (id === "chat" || id === "local");
 }
 
 let requests = 0;
@@ -201,7 +201,7 @@ function splitLines(whole: string): SplitAnswer {
 async function runMoves(gateway: Gateway, backends: readonly MatrixBackend[]): Promise<Move[]> {
   const feature = FEATURES.find(({ id }) => id === "thinking-replay");
   if (feature === undefined) throw new Error("no feature thinking-replay");
-  const byName = new Map(backends.map((backend) => [backend.name, backend]));
+  const byName = new Map(backends.map((backend) => [backend.id, backend]));
   const moves: Move[] = [];
   for (const client of CLIENTS) {
     if (feature.without?.includes(client.name)) continue;

@@ -1,5 +1,6 @@
 // Credentials that expire: a timer renews them ahead of their end, so that no request waits for it.
 
+import { unlessAborted } from "../../lib/abortable-delay.ts";
 import { type BackendCredential, CredentialError, type CredentialHeaders, type CredentialTools } from "./credential.ts";
 
 export interface Grant {
@@ -34,7 +35,8 @@ export function createRenewed(
   async function ask(): Promise<void> {
     clearTimeout(timer);
     try {
-      const next = await get(AbortSignal.any([stopping.signal, AbortSignal.timeout(TIME_LIMIT_MS)]));
+      const limit = AbortSignal.any([stopping.signal, AbortSignal.timeout(TIME_LIMIT_MS)]);
+      const next = await unlessAborted(get(limit), limit);
       if (next.expiresAtMs <= clock.wallTime()) {
         throw new CredentialError("the access token has expired already; is the clock of this machine right?");
       }

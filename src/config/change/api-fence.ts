@@ -51,6 +51,7 @@ export async function fenceProblems(change: FencedChange, place: FencePlace): Pr
   // A secret that may not stand there at all is refused as that, not as one that moves.
   const moved = [...movedSecrets(change), ...movedOverrides(change, place)];
   moved.push(...newPrivateTargets(change));
+  moved.push(...newMachineTargets(change));
   if (!change.elevated) moved.push(...newAdministrators(change));
   return [...elsewhere(moved, problems), ...problems];
 }
@@ -167,6 +168,24 @@ function* newPrivateTargets({ olds, next }: FencedChange): Generator<Problem> {
       path: ["notifications", index, "allow_private"],
       message: "can be true only for a url that the configuration file has opened; set it there",
     };
+  }
+}
+
+/** The machine's own credentials are no secret of the document, so nothing there moves when they are sent elsewhere. */
+function* newMachineTargets({ olds, next }: FencedChange): Generator<Problem> {
+  for (const { name, machineCredentials } of SECTIONS) {
+    if (machineCredentials === undefined) continue;
+    const { of, goTo } = machineCredentials;
+    const mayGo = (entry: unknown) => of.some((key) => valueAt(entry, [key]) !== undefined);
+    const before = olds.flatMap((old) => entriesOf(old[name]));
+    for (const [index, entry] of entriesOf(next[name]).entries()) {
+      const target = valueAt(entry, [goTo]);
+      if (target === undefined || !mayGo(entry)) continue;
+      if (before.some((old) => mayGo(old) && valueAt(old, [goTo]) === target)) continue;
+      const message =
+        "cannot be set here, because credentials of this machine are sent there; leave it out, or set it in the configuration file";
+      yield { path: [name, index, goTo], message };
+    }
   }
 }
 

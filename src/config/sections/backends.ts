@@ -8,6 +8,7 @@ import {
   resolveBackendKind,
   UNKNOWN_KIND,
 } from "../../names.ts";
+import { isSelfContained } from "../values/google-credentials.ts";
 import { isPem } from "../values/pem.ts";
 import { headerName, headerValue, httpStatus, overridesOf, positiveDuration, text, urlPath, whole } from "./fields.ts";
 import { metadataEntrySchema } from "./metadata-entry.ts";
@@ -113,17 +114,34 @@ export const backendSchema = z.strictObject({
     .record(z.string(), z.string().min(1))
     .optional()
     .describe("azure: model name -> deployment name, where the two differ."),
+  project: z
+    .string()
+    .regex(/^[a-z0-9][a-z0-9.:-]*$/, "expected the id or the number of a project")
+    .optional()
+    .describe("vertex: id of the Google Cloud project that is asked and billed."),
+  location: z
+    .string()
+    .regex(/^[a-z][a-z0-9-]*$/, 'expected "global" or a region, such as "europe-west1"')
+    .optional()
+    .describe("vertex: region that answers, or global (the default), us or eu."),
+  credentials: text()
+    .optional()
+    .describe(
+      "vertex: Google credentials as JSON, or the path of a file with them. Default: the application default credentials.",
+    ),
 });
 
 export const backendsSection = defineSection({
   description: "The model servers behind the gateway.",
   schema: z.array(backendSchema).prefault([]),
   aliases: { "*.kind": "type" },
-  secretPaths: ["*.api_key", "*.headers.*"],
+  secretPaths: ["*.api_key", "*.headers.*", "*.credentials"],
   urlPaths: ["*.url"],
   sentTo: ["url", "type", "tls.ca", "tls.server_name"],
+  machineCredentials: { of: ["project"], goTo: "url" },
   filePaths: {
     "*.url": { use: "socket" },
+    "*.credentials": { use: "file", endings: [".json"], isContent: isSelfContained },
     "*.tls.ca": { use: "file", endings: [".pem", ".crt", ".cer"], isContent: isPem },
   },
   entryNames: { "": ["name"], "*.model_configs": ["id"] },

@@ -182,9 +182,8 @@ function encodeThought({ text, signature, origin }: ReasoningPart, { rules, drop
 
 function encodeCall(call: ToolCallPart, isFirst: boolean, { rules, target, dropped }: Encoding): GeminiPart {
   if (call.cache !== undefined) dropped.add("cache_control");
-  const part: GeminiPart = {
-    functionCall: { id: call.id, name: historicName(call.name), args: inputOf(call) },
-  };
+  const id = target.kind.isCloud ? {} : { id: call.id };
+  const part: GeminiPart = { functionCall: { ...id, name: historicName(call.name), args: inputOf(call) } };
   const thoughtSignature = signatureOfCall(call, isFirst, rules, target);
   return thoughtSignature === undefined ? part : { ...part, thoughtSignature };
 }

@@ -1,4 +1,4 @@
-// Embeddings of the OpenAI format -> batchEmbedContents and back. One entry of `input` gives one vector: a text, one
+// Embeddings of the OpenAI format -> batchEmbedContents, or Vertex AI's embedContent and predict, and back. One entry of `input` gives one vector: a text, one
 // content part, or a list of parts that are embedded together. Parts other than text are for multimodal models only.
 //
 // Accepted parts: {type: "text" | "input_text", text}, {type: "image_url" | "input_image", image_url: {url} or url},
@@ -10,8 +10,8 @@ import { DropList, type Dropped } from "../../generation/dropped.ts";
 import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { parseDataUrl } from "../../media/data-url.ts";
 import { invalidField, missingField, wrongType } from "../fields.ts";
-import { type BackendTarget, DecodeError } from "../protocol.ts";
-import { nonEmptyText, objectOf, objectsOf, optionalNumber, optionalText } from "../reading.ts";
+import { DecodeError, type Dialect } from "../protocol.ts";
+import { nonEmptyText, objectOf, objectsOf, optionalNumber, optionalText, textOf } from "../reading.ts";
 import { typeOfUrl } from "./media.ts";
 import { baseName } from "./model-rules.ts";
 import { type GeminiPart, optionalCount } from "./wire.ts";
@@ -27,6 +27,11 @@ export interface EmbeddingContext {
   estimatedTokens: number;
   /** The model's shortened vectors have to be brought to length 1, as clients of this format expect it. */
   normalises: boolean;
+}
+
+interface EmbeddingTarget {
+  model: string;
+  kind?: Pick<Dialect, "embeds">;
 }
 
 interface EncodedEmbeddings {
@@ -64,19 +69,60 @@ export function isMultimodal(model: string): boolean {
   return MULTIMODAL.test(baseName(model));
 }
 
+interface EmbeddingForm {
+  /** Inputs of one request, at most. */
+  most(model: string): number;
+  encode(items: readonly EmbeddingItem[], settings: JsonObject, model: string): JsonObject;
+}
+
+/** What the two APIs of Google's take: @google/genai 2.32, embedContentParametersPrivateToMldev and ...ToVertex. */
+const FORMS: Readonly<Record<NonNullable<Dialect["embeds"]>, EmbeddingForm>> = {
+  batch: {
+    most: () => MAX_BATCH,
+    encode(items, settings, name) {
+      const model = `models/${name.replace(/^models\//, "")}`;
+      return { requests: items.map(({ parts }) => ({ model, content: { parts }, ...settings })) };
+    },
+  },
+  predict: {
+    // Google, "Get text embeddings": a Gemini model takes one input in a request.
+    most: (model) => (baseName(model).startsWith("gemini-") ? 1 : MAX_BATCH),
+    encode(items, { taskType: task_type, title, outputDimensionality }) {
+      const instances = items.map(({ parts }) => ({ content: textIn(parts), ...compact({ task_type, title }) }));
+      return { instances, ...(outputDimensionality !== undefined && { parameters: { outputDimensionality } }) };
+    },
+  },
+  content: {
+    most: () => 1,
+    encode([item], settings) {
+      const embedContentConfig = Object.keys(settings).length > 0 ? settings : undefined;
+      return { content: { role: "user", parts: item?.parts }, ...compact({ embedContentConfig }) };
+    },
+  },
+};
+
+/** How many inputs one request may have. */
+export function mostInputs({ model, kind }: EmbeddingTarget): number {
+  return FORMS[kind?.embeds ?? "batch"].most(model);
+}
+
+function textIn(parts: readonly GeminiPart[]): string {
+  return parts.map(({ text }) => textOf(text)).join("\n");
+}
+
 /** @param body - a request as readEmbeddingRequest has checked it */
-export function encodeEmbeddings(body: JsonObject, target: Pick<BackendTarget, "model">): EncodedEmbeddings {
+export function encodeEmbeddings(body: JsonObject, target: EmbeddingTarget): EncodedEmbeddings {
   const items = readMultimodalInput(body.input, target.model);
   const dropped = new DropList();
   const settings = encodeSettings(body);
-  const model = `models/${target.model.replace(/^models\//, "")}`;
-  const requests = items.map(({ parts }) => ({ model, content: { parts }, ...settings }));
+  const { encode } = FORMS[target.kind?.embeds ?? "batch"];
+  const most = mostInputs(target);
   for (const member of Object.keys(body)) if (!KNOWN.has(member)) dropped.add(member);
   const bodies: JsonObject[] = [];
   const counts: number[] = [];
-  for (let start = 0; start < requests.length; start += MAX_BATCH) {
-    const batch = requests.slice(start, start + MAX_BATCH);
-    bodies.push({ requests: batch });
+  for (let start = 0; start < items.length; start += most) {
+    const batch = items.slice(start, start + most);
+    bodies.push(encode(batch, settings, target.model));
     counts.push(batch.length);
   }
   return {
@@ -279,10 +325,10 @@ export function decodeEmbeddings(answers: readonly unknown[], context: Embedding
   return { object: "list", data, model: context.model, usage: { prompt_tokens: tokens, total_tokens: tokens } };
 }
 
-/** batchEmbedContents says embeddings[{values}], embedContent embedding{values}. */
+/** batchEmbedContents says embeddings[{values}], embedContent embedding{values}, predict predictions[{embeddings}]. */
 function vectorsOf(answer: unknown): number[][] {
   if (!isObject(answer)) throw new DecodeError("is no JSON object");
-  const embeddings = isObject(answer.embedding) ? [answer.embedding] : objectsOf(answer.embeddings);
+  const embeddings = isObject(answer.embedding) ? [answer.embedding] : embeddingsIn(answer);
   return embeddings.map(({ values }) => {
     if (!Array.isArray(values) || values.length === 0 || !values.every((value) => typeof value === "number")) {
       throw new DecodeError("has an embedding without numbers");
@@ -291,9 +337,22 @@ function vectorsOf(answer: unknown): number[][] {
   });
 }
 
+function embeddingsIn({ embeddings, predictions }: JsonObject): JsonObject[] {
+  return predictions === undefined
+    ? objectsOf(embeddings)
+    : objectsOf(predictions).map((prediction) => objectOf(prediction.embeddings));
+}
+
 function tokensOf(answer: unknown): number | undefined {
+  if (isObject(answer) && answer.predictions !== undefined) return countedByPredict(answer);
   const usage = objectOf(objectOf(answer).usageMetadata);
   return optionalCount(usage.promptTokenCount) ?? optionalCount(usage.totalTokenCount);
+}
+
+/** Each prediction counts its own tokens. */
+function countedByPredict(answer: JsonObject): number | undefined {
+  const counts = embeddingsIn(answer).map(({ statistics }) => optionalCount(objectOf(statistics).token_count));
+  return counts.reduce((sum, count) => (sum === undefined || count === undefined ? undefined : sum + count), 0);
 }
 
 const ENOUGH = 1e-6;

@@ -33,7 +33,8 @@ export function pairResults(
   for (const call of calls) {
     const index = rest.findIndex(({ callId }) => callId === call.id);
     const [result] = index < 0 ? [] : rest.splice(index, 1);
-    const base: JsonObject = { id: call.id, name: historicName(call.name) };
+    const id = context.target.kind.isCloud ? {} : { id: call.id };
+    const base: JsonObject = { ...id, name: historicName(call.name) };
     if (result === undefined) {
       context.dropped.add("tool_calls", "calls without a result were given an error as their result");
       paired.responses.push({ functionResponse: { ...base, response: { error: LOST_RESULT } } });

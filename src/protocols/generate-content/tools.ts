@@ -47,7 +47,7 @@ export function encodeTools(encoding: Encoding): EncodedTools {
   if (search !== undefined) encoded.push({ googleSearch: {} });
   const config = {
     ...callingConfig(encoding, functions),
-    ...(encoded.length > 1 && { includeServerSideToolInvocations: true }),
+    ...(encoded.length > 1 && !encoding.target.kind.isCloud && { includeServerSideToolInvocations: true }),
   };
   return compact({
     tools: encoded.length > 0 ? encoded : undefined,

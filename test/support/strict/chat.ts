@@ -74,11 +74,17 @@ export function startStrictChat(script: Script, options: StrictChatOptions = {})
 }
 
 export class Counter {
+  readonly #mark: string;
   #count = 0;
+
+  /** @param mark - stands behind the prefix of every id */
+  constructor(mark = "") {
+    this.#mark = mark;
+  }
 
   next(prefix: string): string {
     this.#count += 1;
-    return `${prefix}${String(this.#count).padStart(12, "0")}`;
+    return `${prefix}${this.#mark}${String(this.#count).padStart(12, "0")}`;
   }
 }
 

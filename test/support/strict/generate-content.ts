@@ -29,6 +29,8 @@ export interface StrictGenerateContentOptions {
   withoutCallIds?: boolean;
   /** Frames end with CRLF, as some proxies write them. */
   crlf?: boolean;
+  /** Proofs that it accepts besides its own. */
+  ledger?: Ledger;
 }
 
 const FINISH = {
@@ -55,14 +57,18 @@ const PATH = /^\/(?:v1beta|v1)\/models\/([^/:]+):(generateContent|streamGenerate
 
 export function startStrictGenerateContent(
   script: Script,
-  options: StrictGenerateContentOptions = {},
+  options?: StrictGenerateContentOptions,
 ): Promise<StrictBackend> {
+  return startStrictServer(generateContentVendor(options), script);
+}
+
+export function generateContentVendor(options: StrictGenerateContentOptions = {}): Vendor {
   const models = options.models ?? ["gemini-2.5-flash", "gemini-3-pro"];
-  const ledger = new Ledger();
+  const ledger = options.ledger ?? new Ledger();
   const ids = new Counter();
   const lineEnd = options.crlf ? "\r\n" : "\n";
   const frame = (value: unknown) => `data: ${JSON.stringify(value)}${lineEnd}${lineEnd}`;
-  const vendor: Vendor = {
+  return {
     read: ({ path }) => (/^\/(v1beta|v1)\/models$/.test(path) ? modelList(models) : undefined),
     aside(request) {
       const [, , method] = PATH.exec(request.path) ?? [];
@@ -81,11 +87,10 @@ export function startStrictGenerateContent(
         return method === "generateContent" ? { json: rendered.whole() } : stream(rendered.chunks(), request, frame);
       };
     },
-    refusal: (refused) => errorBody(refused.status, refusalText(refused)),
-    failure: (error) => errorBody(error.status, error.message, error.type),
-    failureFrame: (error) => frame(errorBody(error.status, error.message, error.type)),
+    refusal: (refused) => googleError(refused.status, refusalText(refused)),
+    failure: (error) => googleError(error.status, error.message, error.type),
+    failureFrame: (error) => frame(googleError(error.status, error.message, error.type)),
   };
-  return startStrictServer(vendor, script);
 }
 
 function checkHeaders(request: ReceivedRequest): void {
@@ -109,7 +114,7 @@ function refusalText({ reason, field, message }: Refused): string {
   return `* GenerateContentRequest.${field}: ${message}`;
 }
 
-function errorBody(code: number, message: string, status = STATUS[code] ?? "UNKNOWN"): JsonObject {
+export function googleError(code: number, message: string, status = STATUS[code] ?? "UNKNOWN"): JsonObject {
   return { error: { code, message, status } };
 }
 

@@ -28,6 +28,10 @@ export interface StrictMessagesOptions {
   models?: readonly string[];
   /** Neighbours with one role are joined, as the service does today; otherwise they are refused. */
   mergesTurns?: boolean;
+  /** Proofs that it accepts besides its own: the vendor's are good at every place that serves its models. */
+  ledger?: Ledger;
+  /** What ids begin with behind their kind, as those of other places do. */
+  idPrefix?: string;
 }
 
 const FINISH = {
@@ -49,11 +53,15 @@ const ERROR_TYPES: Record<number, string> = {
   529: "overloaded_error",
 };
 
-export function startStrictMessages(script: Script, options: StrictMessagesOptions = {}): Promise<StrictBackend> {
+export function startStrictMessages(script: Script, options?: StrictMessagesOptions): Promise<StrictBackend> {
+  return startStrictServer(messagesVendor(options), script);
+}
+
+export function messagesVendor(options: StrictMessagesOptions = {}): Vendor {
   const models = options.models ?? ["claude-sonnet-4-5", "claude-opus-4-6", "claude-opus-5"];
-  const ledger = new Ledger();
-  const ids = new Counter();
-  const vendor: Vendor = {
+  const ledger = options.ledger ?? new Ledger();
+  const ids = new Counter(options.idPrefix);
+  return {
     read: ({ path }) => (path === "/v1/models" ? modelList(models) : undefined),
     aside(request) {
       if (request.path !== "/v1/messages/count_tokens") return undefined;
@@ -74,7 +82,6 @@ export function startStrictMessages(script: Script, options: StrictMessagesOptio
     failure: (error) => errorBody(error.status, error.message, error.type),
     failureFrame: (error: ScriptedError) => frame(errorBody(error.status, error.message, error.type)),
   };
-  return startStrictServer(vendor, script);
 }
 
 function checkHeaders(request: ReceivedRequest): MessagesVersion {
