@@ -115,19 +115,19 @@ export function displayUrl(backend: Backend): string {
 }
 
 /** The beginning of the usual address is completed, so that the host alone is enough. */
-function rootUrlOf(url: string, { defaultUrl, mount }: BackendKind): string {
-  const [root, usual] = [url, defaultUrl ?? ""].map((address) => {
-    const withoutVersion = withoutVersionPath(address);
-    return mount !== undefined && withoutVersion.endsWith(mount)
-      ? withoutVersion.slice(0, -mount.length)
-      : withoutVersion;
-  }) as [string, string];
+function rootUrlOf(url: string, kind: BackendKind): string {
+  const [root, usual] = [url, kind.defaultUrl ?? ""].map((address) => withoutVersionPath(address, kind)) as [
+    string,
+    string,
+  ];
   return usual.startsWith(`${root}/`) ? usual : root;
 }
 
 /** "http://host/v1/" and "http://host" are the same backend: the paths of the kinds table carry the version. */
-function withoutVersionPath(url: string): string {
-  return url.replace(/\/+$/, "").replace(/\/v1(beta(\/openai)?)?$/, "");
+function withoutVersionPath(url: string, { mounts = [] }: BackendKind): string {
+  const root = url.replace(/\/+$/, "").replace(/\/v1(beta(\/openai)?)?$/, "");
+  const mount = mounts.find((path) => root.endsWith(path));
+  return mount === undefined ? root : root.slice(0, -mount.length);
 }
 
 export function configuredModels(settings: BackendSettings): readonly string[] | undefined {

@@ -27,6 +27,16 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
       const names = kind.deployments === undefined ? "it has no list of its models" : "the names of its deployments";
       tell("models", `is required for ${kind.name}: ${names}`);
     }
+    const { entra_id } = backend;
+    if (entra_id !== undefined && backend.api_key !== undefined) {
+      tell("entra_id", "stands beside api_key; remove one of them");
+    }
+    if (
+      entra_id?.client_secret !== undefined &&
+      (entra_id.tenant_id === undefined || entra_id.client_id === undefined)
+    ) {
+      tell("entra_id", "has a client_secret, which needs tenant_id and client_id");
+    }
     if (backend.forward_headers.length > 0 && !kind.takesOrganisation) {
       tell(
         "forward_headers",

@@ -10,6 +10,7 @@ import { PRESETS, type Preset, type PresetName, type PresetOperation } from "../
 import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT, vendorChat } from "../protocols/chat/quirks.ts";
 import type { Dialect } from "../protocols/protocol.ts";
 import type { CredentialScheme } from "./credentials/credential.ts";
+import { entraCredential } from "./credentials/entra.ts";
 import { googleCredential } from "./credentials/google.ts";
 import { bareName, resourceOf, usualAddress, versionMember } from "./vertex/addresses.ts";
 
@@ -211,7 +212,7 @@ interface ModelPages {
 }
 
 /** Keys of backends[] that belong to some kinds only. */
-export const OWN_SETTINGS = ["api_version", "deployments", "project", "location", "credentials"] as const;
+export const OWN_SETTINGS = ["api_version", "deployments", "project", "location", "credentials", "entra_id"] as const;
 export type OwnSetting = (typeof OWN_SETTINGS)[number];
 
 /** A body on its way to a backend. */
@@ -229,8 +230,8 @@ export interface BackendKind extends Dialect {
   defaultUrl?: string;
   /** What its url looks like, where none is usual. */
   urlForm?: string;
-  /** The beginning of the path of the documented address, which its paths have themselves: an address may end in it. */
-  mount?: string;
+  /** What its documentation adds to its address and the paths of this table have already: an address may end in one. */
+  mounts?: readonly string[];
   /** The same where it depends on other settings. */
   urlOf?(settings: BackendSettings): string;
   /** Keys of backends[] that only kinds with them take. */
@@ -426,7 +427,7 @@ function presetKind(name: PresetName, preset: Preset): BackendKind {
   const { modelList: _, ...unlisted } = openAiStyle(name, {
     ...(url !== undefined && { defaultUrl: url }),
     ...(urlForm !== undefined && { urlForm }),
-    ...(mount !== "" && { mount }),
+    ...(mount !== "" && { mounts: [mount] }),
     ...(key !== undefined && { environment: { keys: [key], isFound: preset.isFound === true } }),
     paths: {
       ...Object.fromEntries(serves.map((operation) => [operation, behindRoot + BEHIND_BASE[operation]])),
@@ -484,7 +485,12 @@ const ROWS: Readonly<Record<Exclude<BackendKindName, "vertex">, BackendKind>> = 
       transcriptions: "/openai/deployments/{deployment}/audio/transcriptions",
       translations: "/openai/deployments/{deployment}/audio/translations",
     },
-    settings: { api_version: "optional", deployments: "optional" },
+    settings: { api_version: "optional", deployments: "optional", entra_id: "optional" },
+    credential: entraCredential,
+    // The deployment stands in the path; in the body where the path does not name one.
+    membersOf: ({ operation, model, settings }) =>
+      operation === "responses" ? deploymentMember(model, settings) : undefined,
+    mounts: ["/openai", "/anthropic"],
     // The service lists base models, not deployments: the models of an azure backend are configured.
     probe: probe("/openai/models"),
     ownedBy: "azure",
@@ -635,6 +641,46 @@ function formatOfRow({ defaultUrl: _, environment: __, keepsFiles: ___, ...row }
   return row;
 }
 
+function deploymentMember(model: string, { deployments }: BackendSettings): JsonObject | undefined {
+  const deployment = deployments?.[model];
+  return deployment === undefined ? undefined : { model: deployment };
+}
+
+/** Azure with Claude, and in its form without versions, which the address or the version of the API asks for. */
+function azureRow(): BackendKind {
+  const { deployments: _, membersOf: __, ...azure } = ROWS.azure;
+  const { name, settings = {}, probe: check } = azure;
+  const named = { membersOf: ({ model, settings }: AskedBody) => deploymentMember(model, settings) };
+  // Microsoft, "Azure OpenAI in Azure AI Foundry Models v1 API"
+  const paths = Object.entries(ROWS.azure.paths).map(([operation, path]) => {
+    return [operation, path?.replace("/deployments/{deployment}/", "/v1/")];
+  });
+  const claude: BackendKind = {
+    ...formatOfRow(ROWS.anthropic),
+    ...{ name, settings, credential: entraCredential, probe: check, ...named },
+    // @anthropic-ai/foundry-sdk
+    paths: { messages: "/anthropic/v1/messages", "count-tokens": "/anthropic/v1/messages/count_tokens" },
+    provider: "azure.ai.inference",
+    keepsFiles: true,
+  };
+  const families = [{ models: /^claude/, kind: claude }];
+  const unversioned: BackendKind = {
+    ...azure,
+    ...named,
+    paths: Object.fromEntries(paths),
+    probe: probe("/openai/v1/models"),
+    families,
+  };
+  return {
+    ...ROWS.azure,
+    families,
+    variant: ({ api_version, url }) =>
+      api_version === "v1" || (api_version === undefined && /\/openai\/v1\/?$/.test(url ?? ""))
+        ? unversioned
+        : undefined,
+  };
+}
+
 /** Gemini and Claude on Google Cloud, each in its own format. */
 function vertexRow(): BackendKind {
   const list = "/v1beta1/publishers/google/models";
@@ -688,4 +734,9 @@ function vertexRow(): BackendKind {
   return { ...gemini, families };
 }
 
-export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = { ...ROWS, vertex: vertexRow() };
+export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
+  ...ROWS,
+  azure: azureRow(),
+  vertex: vertexRow(),
+};
+

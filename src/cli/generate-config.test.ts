@@ -12,6 +12,7 @@ import { defaultConfigText } from "./generate-config.ts";
 const ENV = {
   OPENAI_API_KEY: "example",
   AZURE_OPENAI_API_KEY: "example",
+  AZURE_CLIENT_SECRET: "example",
   SIGNALBOX_KEY_TEAM_A: "example-key",
   SIGNALBOX_OLD_KEY_TEAM_A: "old-example-key",
   SIGNALBOX_ADMIN_TOKEN: "example-token",

@@ -52,7 +52,8 @@ export function createMediaBridge({ listedAs, unixTime, noteDropped }: MediaBrid
     const dropped = lost.map((feature) => ({ feature }));
     noteDropped(context, backend, operation, dropped);
     const listed = listedAs(backend.name, model) ?? model;
-    const sent = outgoingBody(body, members, isSpecificationName(listed) ? resolveImageModel(listed) : listed);
+    const name = isSpecificationName(listed) ? resolveImageModel(listed) : nameAt(backend, operation, listed);
+    const sent = outgoingBody(body, members, name);
     const path = operationPath(backend, operation, listed, false);
     return { operation, ...sent, ...(path !== undefined && { path }), edits: editsFor(context, request, unixTime()) };
   }
@@ -100,7 +101,11 @@ export function createMediaBridge({ listedAs, unixTime, noteDropped }: MediaBrid
       case "speech":
       case "transcriptions":
       case "translations":
-        return { operation, ...outgoingBody(request.body, undefined, request.model), answers: request.answers };
+        return {
+          operation,
+          ...outgoingBody(request.body, undefined, nameAt(backend, operation, request.model)),
+          answers: request.answers,
+        };
       default:
         return undefined;
     }
@@ -108,6 +113,12 @@ export function createMediaBridge({ listedAs, unixTime, noteDropped }: MediaBrid
 }
 
 const UNCHANGED: ReturnType<typeof adaptImageBody> & object = { members: {} };
+
+/** What the body calls the model, where the backend knows it by another name. */
+function nameAt({ kind, settings }: Backend, operation: Operation, model: string): string {
+  const named = kind.membersOf?.({ operation, model, settings })?.model;
+  return typeof named === "string" ? named : model;
+}
 
 /** The bytes of a body under the name that the backend knows, with the type that belongs to them. */
 function outgoingBody(

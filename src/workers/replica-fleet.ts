@@ -62,7 +62,8 @@ export function createReplicaFleet({ settings, channel, circuits, now }: Replica
         const counters = known.get(name);
         if (counters === undefined) continue;
         slots.set(counters, slot);
-        registry.setKind(name, BACKEND_KINDS[kind as BackendKindName]);
+        // Only what was recognised is news; the settings say the rest here, too.
+        if (registry.backend(name).kind.name !== kind) registry.setKind(name, BACKEND_KINDS[kind as BackendKindName]);
         registry.setModels(name, models);
         registry.setIntakes(name, new Map(intakes));
         registry.setHealth(name, health);

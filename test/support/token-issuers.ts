@@ -135,3 +135,36 @@ export function startGoogleMetadata(): TokenIssuer {
     flavor,
   );
 }
+
+/** Entra ID's token endpoint for the tenant t-1 and the application app-1, with a secret or a federated token. */
+export function startEntraIssuer(scope = "https://cognitiveservices.azure.com/.default"): TokenIssuer {
+  const refused = (error: string) => ({
+    status: 401,
+    body: { error, error_description: "AADSTS7000215 sekret-words" },
+  });
+  return startIssuer((path, form) => {
+    if (path !== "/t-1/oauth2/v2.0/token") return { status: 400, body: { error: "invalid_tenant" } };
+    if (form.grant_type !== "client_credentials" || form.scope !== scope) return INVALID_REQUEST;
+    if (form.client_id !== "app-1") return refused("unauthorized_client");
+    if (form.client_secret !== undefined) {
+      return form.client_secret === "sekret-of-the-app" ? undefined : refused("invalid_client");
+    }
+    const isJwt = form.client_assertion_type === "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+    return isJwt && form.client_assertion === "sekret-federated" ? undefined : refused("invalid_client");
+  });
+}
+
+/** Azure's metadata service, and the endpoint that App Service has in its place. */
+export function startAzureMetadata(): TokenIssuer {
+  return startIssuer(
+    (path, form, headers) => {
+      if (form.resource !== "https://cognitiveservices.azure.com") return INVALID_REQUEST;
+      const isMachine = path === "/metadata/identity/oauth2/token" && form["api-version"] === "2018-02-01";
+      if (isMachine && headers.metadata === "true") return undefined;
+      const isService = path === "/msi/token" && form["api-version"] === "2019-08-01";
+      return isService && headers["x-identity-header"] === "sekret-header" ? undefined : INVALID_REQUEST;
+    },
+    // It writes numbers as texts.
+    (access_token, expires_in) => ({ access_token, expires_in: String(expires_in), token_type: "Bearer" }),
+  );
+}

@@ -175,8 +175,9 @@ function* newPrivateTargets({ olds, next }: FencedChange): Generator<Problem> {
 function* newMachineTargets({ olds, next }: FencedChange): Generator<Problem> {
   for (const { name, machineCredentials } of SECTIONS) {
     if (machineCredentials === undefined) continue;
-    const { of, goTo } = machineCredentials;
-    const mayGo = (entry: unknown) => of.some((key) => valueAt(entry, [key]) !== undefined);
+    const { of, unless, goTo } = machineCredentials;
+    const mayGo = (entry: unknown) =>
+      valueAt(entry, unless.split(".")) === undefined && of.some((key) => valueAt(entry, [key]) !== undefined);
     const before = olds.flatMap((old) => entriesOf(old[name]));
     for (const [index, entry] of entriesOf(next[name]).entries()) {
       const target = valueAt(entry, [goTo]);

@@ -63,6 +63,20 @@ const tls = z.strictObject({
     .describe("Name that is asked for (SNI) and looked for in the certificate. Default: the host of url."),
 });
 
+const entraId = z.strictObject({
+  tenant_id: text().optional().describe("Id or domain of the directory. Default: AZURE_TENANT_ID."),
+  client_id: text()
+    .optional()
+    .describe("Id of the application or of the managed identity. Default: AZURE_CLIENT_ID; else the machine's own."),
+  client_secret: text().optional().describe("Secret of the application; with it tenant_id and client_id are needed."),
+  federated_token_file: text()
+    .optional()
+    .describe("File with the token of a federated workload. Default: AZURE_FEDERATED_TOKEN_FILE."),
+  scope: text()
+    .default("https://cognitiveservices.azure.com/.default")
+    .describe("What the token is for; https://ai.azure.com/.default where the service wants that."),
+});
+
 export const backendSchema = z.strictObject({
   name: text()
     .max(256, "at most 256 characters")
@@ -109,11 +123,20 @@ export const backendSchema = z.strictObject({
     .describe("openai and azure: headers of clients that it gets: OpenAI-Organization, OpenAI-Project, OpenAI-Beta."),
   health_check: healthCheck.prefault({}).describe("Overrides of the kind's probe."),
   retry_override: overridesOf(retryFields).optional().describe("Overrides of the section retry."),
-  api_version: z.string().min(1).optional().describe("azure: the api-version parameter; default 2024-10-21."),
+  api_version: z
+    .string()
+    .min(1)
+    .optional()
+    .describe("azure: the api-version parameter; default 2024-10-21. v1: the API without versions."),
   deployments: z
     .record(z.string(), z.string().min(1))
     .optional()
     .describe("azure: model name -> deployment name, where the two differ."),
+  entra_id: entraId
+    .optional()
+    .describe(
+      "azure: access tokens of Microsoft Entra ID instead of an api_key. {}: those of the environment or of the machine's identity.",
+    ),
   project: z
     .string()
     .regex(/^[a-z0-9][a-z0-9.:-]*$/, "expected the id or the number of a project")
@@ -135,12 +158,13 @@ export const backendsSection = defineSection({
   description: "The model servers behind the gateway.",
   schema: z.array(backendSchema).prefault([]),
   aliases: { "*.kind": "type" },
-  secretPaths: ["*.api_key", "*.headers.*", "*.credentials"],
+  secretPaths: ["*.api_key", "*.headers.*", "*.credentials", "*.entra_id.client_secret"],
   urlPaths: ["*.url"],
   sentTo: ["url", "type", "tls.ca", "tls.server_name"],
-  machineCredentials: { of: ["project"], goTo: "url" },
+  machineCredentials: { of: ["project", "entra_id"], unless: "entra_id.client_secret", goTo: "url" },
   filePaths: {
     "*.url": { use: "socket" },
+    "*.entra_id.federated_token_file": { use: "file", endings: [".jwt", ".token"] },
     "*.credentials": { use: "file", endings: [".json"], isContent: isSelfContained },
     "*.tls.ca": { use: "file", endings: [".pem", ".crt", ".cer"], isContent: isPem },
   },

@@ -56,10 +56,10 @@ export interface SectionDefinition<Schema extends z.ZodType = z.ZodType> {
   /** Fields of the section, or of each of its entries, that say where its secrets are sent, or to whom; with dots. */
   sentTo?: readonly string[];
   /**
-   * Of a list: entries with one of these keys may be let in by credentials of this machine, which go where another key says.
-   * Only the configuration file changes that one.
+   * Of a list: entries with one of these keys, and without a secret of their own, are let in by credentials of this machine,
+   * which go where another key says. Only the configuration file changes that one.
    */
-  machineCredentials?: { of: readonly string[]; goTo: string };
+  machineCredentials?: { of: readonly string[]; unless: string; goTo: string };
   /** Texts that name something in the file system, in the same notation as the secrets. */
   filePaths?: Readonly<Record<string, FilePathUse>>;
   /**
