@@ -1,6 +1,7 @@
 // Model lists as data: reading the shapes that backends answer with, and joining them into one list.
 
 import type { Backend } from "../backends/backend.ts";
+import { kindFor } from "../backends/kinds.ts";
 import type { Intake } from "../generation/intake.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { intakeInList } from "./intake.ts";
@@ -124,7 +125,8 @@ export function findRecord(models: readonly ListedModel[], id: string): ListedMo
 }
 
 export function ownerOf(backend: Backend, model: ListedModel | undefined): string {
-  return backend.kind.ownedBy ?? model?.ownedBy ?? backend.kind.name;
+  const { ownedBy, name } = model === undefined ? backend.kind : kindFor(backend.kind, model.id);
+  return ownedBy ?? model?.ownedBy ?? name;
 }
 
 function toListEntry(backend: Backend, model: ListedModel): Omit<ModelListEntry, "backends"> {

@@ -28,7 +28,9 @@ export class CredentialCall implements BackendCall {
       // Headers that the operator has set are written over all others.
       const headers = { ...this.#credential, ...request.headers };
       this.#call = send(backend, pathAndQuery, { ...request, headers });
-      resolve(await this.#call.answer);
+      const answer = await this.#call.answer;
+      if (answer.status === 401) credential.refused?.();
+      resolve(answer);
     };
     begin().catch(reject);
   }

@@ -107,6 +107,15 @@ describe("each model is asked in its own format", () => {
     ]);
   });
 
+  test("models are owned by who has made them", async () => {
+    const { gateway } = await start([]);
+    const { data } = (await (await gateway.fetch("/v1/models")).json()) as { data: { id: string; owned_by: string }[] };
+    expect(data.map(({ id, owned_by }) => [id, owned_by])).toEqual([
+      [CLAUDE, "anthropic"],
+      [GEMINI, "google"],
+    ]);
+  });
+
   test("without models there are those that Google lists", async () => {
     const { gateway } = await start([], { models: undefined });
     await waitFor("the list", async () => (await gateway.backend("cloud")).models.length === 2);
@@ -177,7 +186,11 @@ describe("tokens", () => {
     (await parts.gateway.chat({ model: GEMINI, ...hello })).status;
 
   test("of a service account, by the path of its key file, are asked for once and used for everything", async () => {
-    const parts = await start(() => FINE, { credentials: "key.json" }, { files: { "key.json": "{}" }, awaitHealth: false });
+    const parts = await start(
+      () => FINE,
+      { credentials: "key.json" },
+      { files: { "key.json": "{}" }, awaitHealth: false },
+    );
     const { gateway, issuer, vertex } = parts;
     expect((await gateway.backend("cloud")).last_error).toContain("no JSON of Google credentials");
     writeFileSync(join(gateway.folder, "key.json"), JSON.stringify(issuer.serviceAccount));

@@ -11,6 +11,8 @@ export interface BackendCredential {
    * CredentialError.
    */
   authorize(request: UnauthorizedRequest): CredentialHeaders | Promise<CredentialHeaders>;
+  /** The backend did not accept what was authorized: it may have been revoked. */
+  refused?(): void;
   /** Ends timers and requests of its own. */
   stop(): void;
 }

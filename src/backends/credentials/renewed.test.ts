@@ -3,6 +3,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { waitFor } from "../../../test/support/wait-for.ts";
 import { systemClock } from "../../lib/clock.ts";
+import { silentLogger } from "../../logging/logger.ts";
 import { type BackendCredential, CredentialError } from "./credential.ts";
 import { createRenewed, type Grant } from "./renewed.ts";
 
@@ -80,6 +81,29 @@ test("an error that is none of ours is not shown, and a token that has expired i
   await expect(failing.authorize()).rejects.toThrow("the access token could not be got");
   expect(failing.lines.join()).not.toContain("sekret");
   await expect(renewed(async () => lasting("old", -1)).authorize()).rejects.toThrow("clock of this machine");
+});
+
+test("a token that the backend refuses is renewed, unless it is a new one", async () => {
+  let nowMs = 0;
+  let asked = 0;
+  const clock = { now: () => nowMs, wallTime: () => Date.now() };
+  const credential = createRenewed(async () => lasting(`token-${++asked}`, 3_600_000), {
+    ...{ backend: "b", clock },
+    log: silentLogger(),
+  });
+  made.push(credential);
+  await credential.authorize(REQUEST);
+  credential.refused?.();
+  expect(asked).toBe(1);
+  nowMs = 60_000;
+  credential.refused?.();
+  credential.refused?.();
+  expect(asked).toBe(2);
+  await waitFor("the new token is in use", async () => {
+    return (await credential.authorize(REQUEST)).authorization === "Bearer token-2";
+  });
+  credential.refused?.();
+  expect(asked).toBe(2);
 });
 
 test("stop ends the question under way, and those that wait for it", async () => {

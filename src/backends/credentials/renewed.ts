@@ -16,6 +16,8 @@ const SHORTEST_PAUSE_MS = 1_000;
 const LONGEST_RETRY_MS = 30_000;
 const LONGEST_PAUSE_MS = 86_400_000; // a timer can wait for 24 days at most
 const TIME_LIMIT_MS = 30_000;
+/** A backend that refuses tokens for another reason has them renewed no more often than this. */
+const LEAST_AGE_MS = 60_000;
 
 /**
  * Begins at once.
@@ -29,6 +31,7 @@ export function createRenewed(
   let grant: Grant | undefined;
   let problem: CredentialError | undefined;
   let failures = 0;
+  let renewedAtMs = clock.now();
   let timer: Timer | undefined;
   let running: Promise<void> | undefined;
 
@@ -42,6 +45,7 @@ export function createRenewed(
       }
       if (problem !== undefined) log.info({ backend }, `backend ${backend} has a credential again`);
       grant = next;
+      renewedAtMs = clock.now();
       problem = undefined;
       failures = 0;
     } catch (error) {
@@ -86,6 +90,10 @@ export function createRenewed(
       // The timer asks again. Requests wait only where nothing is known: at the start, and after the machine has slept.
       if (problem !== undefined) return Promise.reject(problem);
       return renew().then(() => headersNow() ?? Promise.reject(problem ?? new CredentialError("the gateway stops")));
+    },
+    refused() {
+      const isOld = clock.now() - renewedAtMs >= LEAST_AGE_MS;
+      if (problem === undefined && isOld && !stopping.signal.aborted) void renew();
     },
     stop() {
       stopping.abort();
