@@ -26,6 +26,7 @@ function own<Server extends { stop(): void }>(server: Server): Server {
 }
 
 const KEY = "sekret-azure-key";
+const TOKEN = expect.stringMatching(/^Bearer sekret-token-\d+$/);
 const hello = { messages: [{ role: "user" as const, content: "hi" }] };
 const asked = ({ lastRequest: { path, headers } }: FakeBackend) => ({
   path,
@@ -158,11 +159,11 @@ describe("tokens of Entra ID", () => {
     const entra = own(startEntraIssuer());
     const application = { tenant_id: "t-1", client_id: "app-1", client_secret: "sekret-of-the-app" };
     const { azure, gateway, status, sent } = await ask(application, { AZURE_AUTHORITY_HOST: entra.url });
-    expect([status, sent.token, sent.key]).toEqual([200, `Bearer ${entra.token}`, undefined]);
-    expect(azure.probes.at(-1)?.headers.authorization).toBe(`Bearer ${entra.token}`);
+    expect([status, sent.token, sent.key]).toEqual([200, TOKEN, undefined]);
+    expect(azure.probes.at(-1)?.headers.authorization).toEqual(TOKEN);
     await gateway.post("/v1/messages", { model: "claude-x", max_tokens: 9, ...hello });
-    expect(asked(azure)).toEqual({ path: "/anthropic/v1/messages", key: undefined, token: `Bearer ${entra.token}` });
-    expect(entra.asked.length).toBe(1);
+    expect(asked(azure)).toEqual({ path: "/anthropic/v1/messages", key: undefined, token: TOKEN });
+    expect(entra.asked.length).toBeLessThanOrEqual(1 + Number(process.env.GATEWAY_WORKERS ?? 0));
   });
 
   test("of a federated workload, as Kubernetes sets it up", async () => {
@@ -174,7 +175,7 @@ describe("tokens of Entra ID", () => {
       AZURE_FEDERATED_TOKEN_FILE: "federated.token",
     };
     const { status, sent } = await ask({}, variables, { "federated.token": "sekret-federated\n" });
-    expect([status, sent.token]).toEqual([200, `Bearer ${entra.token}`]);
+    expect([status, sent.token]).toEqual([200, TOKEN]);
   });
 
   test("of an application in the environment", async () => {
@@ -184,17 +185,17 @@ describe("tokens of Entra ID", () => {
       { scope: "https://ai.azure.com/.default" },
       { AZURE_AUTHORITY_HOST: entra.url, ...variables },
     );
-    expect([status, sent.token]).toEqual([200, `Bearer ${entra.token}`]);
+    expect([status, sent.token]).toEqual([200, TOKEN]);
   });
 
   test("of the identity of a machine, and of App Service", async () => {
     const metadata = own(startAzureMetadata());
     const machine = await ask({ client_id: "user-assigned" }, { AZURE_POD_IDENTITY_AUTHORITY_HOST: metadata.url });
-    expect([machine.status, machine.sent.token]).toEqual([200, `Bearer ${metadata.token}`]);
+    expect([machine.status, machine.sent.token]).toEqual([200, TOKEN]);
     expect(metadata.asked.at(-1)?.form.client_id).toBe("user-assigned");
     const service = { IDENTITY_ENDPOINT: `${metadata.url}/msi/token`, IDENTITY_HEADER: "sekret-header" };
     const app = await ask({}, service);
-    expect([app.status, app.sent.token]).toEqual([200, `Bearer ${metadata.token}`]);
+    expect([app.status, app.sent.token]).toEqual([200, TOKEN]);
   });
 
   test("that are refused: the reason is told without secrets, and a new secret is used at once", async () => {
@@ -207,8 +208,10 @@ describe("tokens of Entra ID", () => {
       environment: { AZURE_AUTHORITY_HOST: entra.url },
     });
     expect((await gateway.chat({ model: "m", ...hello })).status).toBe(502);
-    expect((await gateway.backend("a")).last_error).toBe(
-      "no access token: Entra ID answered HTTP 401 (invalid_client)",
+    await waitFor(
+      "operators are told",
+      async () =>
+        (await gateway.backend("a")).last_error === "no access token: Entra ID answered HTTP 401 (invalid_client)",
     );
     const admin = new AdminClient(gateway);
     await admin.ok("PATCH", "/admin/config/backends", [
@@ -238,7 +241,10 @@ describe("tokens of Entra ID", () => {
       environment: { AZURE_AUTHORITY_HOST: entra.url },
     });
     expect((await gateway.chat({ model: "m", ...hello })).status).toBe(502);
-    expect((await gateway.backend("a")).last_error).toBe("the file with the federated token cannot be read");
+    await waitFor(
+      "operators are told",
+      async () => (await gateway.backend("a")).last_error === "the file with the federated token cannot be read",
+    );
     writeFileSync(join(gateway.folder, "own.jwt"), "sekret-federated");
     await waitFor("the file is read", async () => (await gateway.chat({ model: "m", ...hello })).status === 200);
   });

@@ -39,6 +39,8 @@ async function start(script: ScriptEntry[] | (() => ScriptEntry), more: object =
   return { issuer, vertex, gateway };
 }
 
+/** Each has its own tokens. */
+const PROCESSES = 1 + Number(process.env.GATEWAY_WORKERS ?? 0);
 const hello = { messages: [{ role: "user", content: "hi" }] };
 
 describe("each model is asked in its own format", () => {
@@ -196,8 +198,8 @@ describe("tokens", () => {
     writeFileSync(join(gateway.folder, "key.json"), JSON.stringify(issuer.serviceAccount));
     await waitFor("the file is read again", async () => (await asks(parts)) === 200);
     for (let index = 0; index < 3; index++) expect(await asks(parts)).toBe(200);
-    expect(issuer.asked.length).toBe(1);
-    expect(vertex.last.headers.authorization).toBe(`Bearer ${issuer.token}`);
+    expect(issuer.asked.length).toBeLessThanOrEqual(PROCESSES);
+    expect(vertex.last.headers.authorization).toStartWith("Bearer sekret-token-");
   });
 
   test("of a user, with the project that is billed", async () => {
@@ -249,11 +251,12 @@ describe("tokens", () => {
     const environment = { GCE_METADATA_HOST: new URL(metadata.url).host };
     const onCloud = await bed.gateway({ config, environment });
     expect((await onCloud.chat({ model: GEMINI, ...hello })).status).toBe(200);
-    expect([metadata.asked.length, issuer.asked.length]).toEqual([1, 0]);
+    expect([metadata.asked.length > 0, issuer.asked.length]).toEqual([true, 0]);
+    const before = metadata.asked.length;
     const file = "home/.config/gcloud/application_default_credentials.json";
     const atHome = await bed.gateway({ config, environment, files: { [file]: JSON.stringify(issuer.user) } });
     expect((await atHome.chat({ model: GEMINI, ...hello })).status).toBe(200);
-    expect([metadata.asked.length, issuer.asked.length]).toEqual([1, 1]);
+    expect([metadata.asked.length, issuer.asked.length > 0]).toEqual([before, true]);
   });
 
   test("are renewed before they end, and no request fails or waits meanwhile", async () => {
@@ -277,10 +280,9 @@ describe("tokens", () => {
     const statuses = new Set<number>();
     await waitFor("three tokens", async () => {
       statuses.add((await gateway.chat({ model: GEMINI, ...hello })).status);
-      return issuer.asked.length >= 3;
+      return new Set(vertex.requests.map(({ headers }) => headers.authorization)).size >= 3;
     });
     expect([...statuses]).toEqual([200]);
-    expect(new Set(vertex.requests.map(({ headers }) => headers.authorization)).size).toBeGreaterThan(1);
   });
 
   test("that cannot be got: another backend answers, and operators read why, without secrets", async () => {
@@ -308,13 +310,13 @@ describe("tokens", () => {
     expect((await gateway.chat({ model: GEMINI, ...hello })).headers.get("x-signalbox-backend")).toBe("other");
     const alone = await gateway.chat({ model: "gemini-3-pro", ...hello });
     expect([alone.status, await alone.text()]).toEqual([502, expect.stringContaining("has no credential for it")]);
-    const { last_error } = await gateway.backend("cloud");
-    expect(last_error).toBe("no access token: Google's token endpoint answered HTTP 400 (invalid_grant)");
+    const told = "no access token: Google's token endpoint answered HTTP 400 (invalid_grant)";
+    await waitFor("operators are told", async () => (await gateway.backend("cloud")).last_error === told);
     expect(gateway.printed.stderr).toContain("invalid_grant");
     expect(vertex.requests).toEqual([]);
     issuer.failure = undefined;
     await waitFor("a token", async () => (await gateway.chat({ model: "gemini-3-pro", ...hello })).status === 200);
-    expect((await gateway.backend("cloud")).last_error).toBeNull();
+    await waitFor("all is well", async () => (await gateway.backend("cloud")).last_error === null);
   });
 });
 
@@ -348,7 +350,8 @@ describe("errors are told in the client's words", () => {
     expect(vertex.refusals.length).toBeGreaterThan(0);
     expect(response.status).toBe(401);
     expect(await response.text()).toContain("does not accept the gateway's own credential");
-    expect((await gateway.backend("cloud")).last_error).toBe("HTTP 401 (the credential is refused)");
+    const told = "HTTP 401 (the credential is refused)";
+    await waitFor("operators are told", async () => (await gateway.backend("cloud")).last_error === told);
   });
 });
 
