@@ -6,8 +6,8 @@ import { BACKEND_KIND_NAMES, type BackendKindName } from "../names.ts";
 import { searchesItself } from "./native.ts";
 
 /** Types that search for a client of the messages format, and of the chat format. */
-const MESSAGES: readonly BackendKindName[] = ["anthropic", "gemini", "federated"];
-const CHAT: readonly BackendKindName[] = ["anthropic", "gemini", "federated", "openai", "azure"];
+const MESSAGES: readonly BackendKindName[] = ["anthropic", "gemini", "vertex", "federated"];
+const CHAT: readonly BackendKindName[] = ["anthropic", "gemini", "vertex", "federated", "openai", "azure"];
 
 test.each([...BACKEND_KIND_NAMES])("%s", (name) => {
   const kind = BACKEND_KINDS[name];

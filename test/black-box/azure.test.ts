@@ -4,6 +4,7 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
+import AnthropicFoundry from "@anthropic-ai/foundry-sdk";
 import OpenAI, { AzureOpenAI } from "openai";
 import { AdminClient } from "../support/admin-client.ts";
 import type { FakeBackend } from "../support/fake-backend.ts";
@@ -129,6 +130,10 @@ test("Claude on Azure: Messages of any version pass, others are translated, and 
       ],
     },
   });
+  const official = new AnthropicFoundry({ apiKey: KEY, baseURL: `${azure.url}/anthropic/`, maxRetries: 0 });
+  await official.messages.create({ model: "claude-opus-4-6", max_tokens: 9, ...hello });
+  const { path, headers } = azure.lastRequest;
+  expect([path, headers["x-api-key"]]).toEqual(["/anthropic/v1/messages", KEY]);
   const body = '{ "model": "claude-opus-4-6",  "max_tokens": 9, "messages": [{"role":"user","content":"ü"}] }';
   const passed = await gateway.post("/v1/messages", body, { headers: { "anthropic-version": "2026-10-21" } });
   expect([passed.status, await passed.json()]).toMatchObject([200, { content: [{ type: "text", text: "Fine." }] }]);
