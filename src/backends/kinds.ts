@@ -739,4 +739,3 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   azure: azureRow(),
   vertex: vertexRow(),
 };
-

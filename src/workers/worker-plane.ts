@@ -35,6 +35,9 @@ const LEAST_FOR_BODIES_BYTES = 128 * 1024 * 1024;
 /** For traces that are still to be sent when the last request is over. */
 const LAST_WORDS_MS = 2_000;
 
+/** The primary says what concerns all processes. */
+const QUIET = { info() {}, warn() {} };
+
 const NO_BUDGET_EVENTS: BudgetEvents = { budgetRefused() {}, budgetCrossed() {} };
 
 interface ReplicaParts {
@@ -126,12 +129,7 @@ export function createWorker(
     keeperParts: [],
     ...{ snapshot, home: env.HOME, clock, log, identify, storedKeys },
     adminDoor: createAdminDoor({ settings: current, identify, storedKeys, clock, log }),
-    wayToBackends: createWayToBackends(snapshot, {
-      env,
-      baseDir: snapshot.baseDir,
-      clock,
-      log: { info() {}, warn() {} },
-    }),
+    wayToBackends: createWayToBackends(snapshot, { env, baseDir: snapshot.baseDir, clock, log: QUIET }),
     fleet,
     telemetry: { follow: otlp.follow },
     backends: fleet,
