@@ -423,4 +423,6 @@ test("the machine's own credentials go nowhere that the admin API says", async (
   const reading = await admin.send("POST", "/admin/backends", { body: { ...backend, credentials: federated } });
   expect([reading.status, reading.text]).toEqual([400, expect.stringContaining("must end in .json")]);
   expect(issuer.asked).toEqual([]);
+  // The client refuses answers that show a secret.
+  expect(JSON.stringify(await admin.get("/admin/config/backends"))).toContain('"credentials"');
 });

@@ -6,7 +6,7 @@ import { isGoogleJson } from "../../config/values/google-credentials.ts";
 import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
 import { CredentialError, type CredentialScheme, type CredentialTools } from "./credential.ts";
 import { createRenewed, type Grant } from "./renewed.ts";
-import { readTokenAnswer, refusedToken, unreachableIssuer } from "./token-endpoint.ts";
+import { boundedAnswer, readTokenAnswer, refusedToken, unreachableIssuer } from "./token-endpoint.ts";
 
 const SCOPE = "https://www.googleapis.com/auth/cloud-platform";
 /** The library asks this one for service accounts, whatever their key file names. */
@@ -60,18 +60,19 @@ async function askLibrary(json: JsonObject, signal: AbortSignal): Promise<Grant>
   const { GoogleAuth } = await import("google-auth-library");
   const own = typeof json.token_uri === "string" ? json.token_uri : TOKEN_URL;
   const transporterOptions = {
-    // Answers are small, and the request ends with the credential.
-    fetchImplementation: (url: string | URL | Request, init?: RequestInit) =>
-      fetch(String(url) === TOKEN_URL ? own : (url as string), { ...init, signal }),
+    fetchImplementation: async (url: string | URL | Request, init?: RequestInit) => {
+      const target = String(url) === TOKEN_URL ? own : String(url);
+      return await boundedAnswer(ISSUER, await fetch(target, { ...init, signal, redirect: "error" }));
+    },
     retry: false,
   };
   try {
     const auth = new GoogleAuth({ scopes: SCOPE });
     const client = auth.fromJSON(json as never, { transporterOptions } as never);
     const headers = await client.getRequestHeaders();
-    const { expiry_date } = client.credentials;
-    if (typeof expiry_date !== "number" || expiry_date <= 0) {
-      throw new CredentialError(`no access token: ${ISSUER} did not say when it expires`);
+    const { access_token, expiry_date } = client.credentials;
+    if (typeof access_token !== "string" || typeof expiry_date !== "number") {
+      throw new CredentialError(`no access token: ${ISSUER} did not give one, or not until when it holds`);
     }
     return { headers: Object.fromEntries(headers), expiresAtMs: expiry_date };
   } catch (error) {

@@ -36,6 +36,12 @@ export async function readTokenAnswer(issuer: string, response: Response): Promi
   return answer;
 }
 
+/** The same answer, read whole within bounds, for a reader that has none. */
+export async function boundedAnswer(issuer: string, response: Response): Promise<Response> {
+  const { status, statusText, headers } = response;
+  return new Response(await readBounded(issuer, response), { status, statusText, headers });
+}
+
 async function readBounded(issuer: string, response: Response): Promise<string> {
   const pieces: Uint8Array[] = [];
   let bytes = 0;
