@@ -4,6 +4,7 @@ import type { ContentPart, Message } from "../../generation/content.ts";
 import { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest, Sampling } from "../../generation/request.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { cleanSchema } from "../constrained-schema.ts";
 import type { BackendTarget, EncodedRequest } from "../protocol.ts";
 import { isBlank, objectOf, textOf } from "../reading.ts";
 import { askForJson, CONVERSATION_START, listUnsupported, refuseChoices } from "../request-words.ts";
@@ -16,7 +17,6 @@ import {
   foreignServerCalls,
 } from "./content-encoder.ts";
 import { type ModelRules, rulesOf } from "./model-rules.ts";
-import { cleanSchema } from "./schema-cleaning.ts";
 import { planThinking } from "./thinking-config.ts";
 import {
   lacksThinking,

@@ -4,12 +4,12 @@ import type { DropList } from "../../generation/dropped.ts";
 import type { GenerationRequest } from "../../generation/request.ts";
 import type { CustomTool, FunctionTool, HostedTool, Tool, ToolChoice, WebSearchTool } from "../../generation/tools.ts";
 import { compact, isObject, type JsonObject } from "../../lib/json.ts";
+import { cleanSchema } from "../constrained-schema.ts";
 import { invalidField } from "../fields.ts";
 import { objectOf, objectsOf, optionalBoolean, optionalNumber, optionalText, textOf, textsOf } from "../reading.ts";
 import { FREE_FORM_SCHEMA, freeFormDescription } from "../tool-input.ts";
 import { cacheControlMember, cacheMember } from "./cache-control.ts";
 import type { ModelRules } from "./model-rules.ts";
-import { cleanSchema } from "./schema-cleaning.ts";
 
 /** Every version of the vendor's own web search; the date behind it changes. */
 const WEB_SEARCH_PREFIX = "web_search_";

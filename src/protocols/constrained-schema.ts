@@ -1,8 +1,8 @@
-// JSON Schemas for constrained decoding: what the Messages API refuses there is taken out and told in words instead, so
+// JSON Schemas for constrained decoding: what the Messages API and Bedrock refuse there is taken out and told in words, so
 // that the model still knows of it. The client validates against its own schema anyway.
 
-import { compact, isObject, type JsonObject } from "../../lib/json.ts";
-import { cleanList, cleanMembers, describe, pick } from "../clean-schema.ts";
+import { compact, isObject, type JsonObject } from "../lib/json.ts";
+import { cleanList, cleanMembers, describe, pick } from "./clean-schema.ts";
 
 const FORMATS: ReadonlySet<unknown> = new Set([
   "date-time",

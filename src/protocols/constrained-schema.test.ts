@@ -1,8 +1,8 @@
 // Schemas for constrained decoding.
 
 import { describe, expect, test } from "bun:test";
-import type { JsonObject } from "../../lib/json.ts";
-import { cleanSchema } from "./schema-cleaning.ts";
+import type { JsonObject } from "../lib/json.ts";
+import { cleanSchema } from "./constrained-schema.ts";
 
 describe("schemas", () => {
   test("what constrained decoding refuses is told in words", () => {
