@@ -6,6 +6,7 @@ import { audio } from "./audio/index.ts";
 import { chat } from "./chat/index.ts";
 import { ChatStreamDecoder } from "./chat/stream-decoder.ts";
 import { completions } from "./completions/index.ts";
+import { converse } from "./converse/index.ts";
 import type { Format } from "./format.ts";
 import { generateContent } from "./generate-content/index.ts";
 import { images } from "./images/index.ts";
@@ -32,6 +33,7 @@ const FORMATS: Readonly<Record<ProtocolName, Format>> = {
     ...ollama,
     backend: { ...chat.backend, name: "ollama-api", streamDecoder: () => new OllamaStreamDecoder() },
   },
+  converse,
   images,
   audio,
 };

@@ -5,7 +5,7 @@ import { sourceFiles, sourceText } from "./source-files.ts";
 
 /** Formats, and operations that have a format to themselves. */
 const NAMES = [
-  ...["chat", "completions", "responses", "messages", "generate-content"],
+  ...["chat", "completions", "responses", "messages", "generate-content", "converse"],
   ...["embeddings", "embed-content", "embed-sparse", "rerank", "count-tokens"],
   ...["images", "image-edits", "image-variations", "image-content"],
   ...["speech", "transcriptions", "translations", "moderations"],

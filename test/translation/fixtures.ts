@@ -5,7 +5,7 @@ import { join } from "node:path";
 
 const FOLDER = join(import.meta.dir, "fixtures");
 
-export const FORMATS = ["chat", "local", "responses", "messages", "generate-content"] as const;
+export const FORMATS = ["chat", "local", "responses", "messages", "generate-content", "converse"] as const;
 
 export type FixtureFormat = (typeof FORMATS)[number];
 

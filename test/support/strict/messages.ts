@@ -120,7 +120,7 @@ interface Block {
   deltas: JsonObject[];
 }
 
-class MessagesAnswer {
+export class MessagesAnswer {
   readonly #answer: ScriptedAnswer;
   readonly #body: JsonObject;
   readonly #ledger: Ledger;

@@ -9,6 +9,8 @@ export interface ReceivedRequest {
   method: string;
   /** Without the query. */
   path: string;
+  /** The path with its query, as it came. */
+  target: string;
   query: URLSearchParams;
   headers: Record<string, string>;
   text: string;
@@ -19,8 +21,10 @@ export interface ReceivedRequest {
 }
 
 export type Reply =
-  | { status?: number; headers?: Record<string, string>; json: unknown; cut?: boolean }
-  | { headers?: Record<string, string>; frames: readonly string[]; cut?: boolean };
+  | { status?: number; headers?: Record<string, string> | undefined; json: unknown; cut?: boolean }
+  | { headers?: Record<string, string>; frames: readonly Frame[]; cut?: boolean };
+
+export type Frame = string | Uint8Array;
 
 export interface Vendor {
   /** Answers GET requests; undefined gives 404. */
@@ -30,7 +34,9 @@ export interface Vendor {
   refusal(refused: Refused): unknown;
   failure(error: ScriptedError): unknown;
   /** The frame that tells of an error inside a stream. */
-  failureFrame(error: ScriptedError): string;
+  failureFrame(error: ScriptedError): Frame;
+  /** Headers of answers that are refusals or failures. */
+  failureHeaders?(error: Refused | ScriptedError): Record<string, string>;
   /** POST requests that are answered without the script. */
   aside?(request: ReceivedRequest): unknown;
 }
@@ -80,11 +86,12 @@ export async function startStrictServer(vendor: Vendor, script: Script): Promise
       const entry = nextEntry(request.body);
       if (!("error" in entry)) return broken(entry, render(entry), vendor);
       const headers = entry.error.retryAfter === undefined ? {} : { "retry-after": entry.error.retryAfter };
+      Object.assign(headers, vendor.failureHeaders?.(entry.error));
       return { status: entry.error.status, headers, json: vendor.failure(entry.error) };
     } catch (error) {
       const refused = error instanceof Refused ? error : new Refused("invalid", "", String(error), 500);
       request.refused = refused;
-      return { status: refused.status, json: vendor.refusal(refused) };
+      return { status: refused.status, headers: vendor.failureHeaders?.(refused), json: vendor.refusal(refused) };
     }
   }
 
@@ -136,7 +143,15 @@ async function receive(incoming: IncomingMessage): Promise<ReceivedRequest> {
   const headers: Record<string, string> = {};
   for (const [name, value] of Object.entries(incoming.headers)) headers[name] = String(value);
   const method = incoming.method ?? "";
-  return { method, path: decodeURIComponent(pathname), query: searchParams, headers, text, body: parseObject(text) };
+  return {
+    method,
+    path: decodeURIComponent(pathname),
+    target: incoming.url ?? "",
+    query: searchParams,
+    headers,
+    text,
+    body: parseObject(text),
+  };
 }
 
 function parseObject(text: string): JsonObject {
@@ -166,7 +181,7 @@ async function send(outgoing: ServerResponse, reply: Reply, isHead: boolean): Pr
   outgoing.socket?.destroy();
 }
 
-function write(outgoing: ServerResponse, text: string): Promise<void> {
+function write(outgoing: ServerResponse, text: Frame): Promise<void> {
   return new Promise((done) => void outgoing.write(text, () => done()));
 }
 
