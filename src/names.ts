@@ -15,6 +15,7 @@ const OWN_SPELLINGS = {
   anthropic: [],
   gemini: ["google"],
   vertex: ["vertex-ai", "vertex_ai"],
+  bedrock: ["aws-bedrock", "aws_bedrock", "amazon-bedrock"],
   vllm: [],
   llamacpp: ["llama-cpp", "llama.cpp", "llama-server"],
   ollama: [],

@@ -16,6 +16,7 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
       if (need === "required" && backend[key] === undefined)
         tell(key, `is required for a backend of type ${kind.name}`);
     }
+    for (const { key, message } of kind.problemsOf?.(backend) ?? []) tell(key, message);
     if (backend.url === undefined && usualUrl(kind, backend) === undefined) {
       const form = kind.urlForm === undefined ? "" : `, such as ${kind.urlForm}`;
       tell("url", `is required for a backend of type ${kind.name}${form}`);

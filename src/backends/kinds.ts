@@ -9,6 +9,7 @@ import type { BackendKindName } from "../names.ts";
 import { PRESETS, type Preset, type PresetName, type PresetOperation } from "../presets.ts";
 import { ENGINE_CHAT, OPENAI_CHAT, UNKNOWN_CHAT, vendorChat } from "../protocols/chat/quirks.ts";
 import type { Dialect } from "../protocols/protocol.ts";
+import { AWS_SETTINGS, bedrockRow } from "./bedrock/row.ts";
 import type { CredentialScheme } from "./credentials/credential.ts";
 import { entraCredential } from "./credentials/entra.ts";
 import { googleCredential } from "./credentials/google.ts";
@@ -18,8 +19,10 @@ import { bareName, resourceOf, usualAddress, versionMember } from "./vertex/addr
 export type Operation =
   | ProtocolName
   | "count-tokens"
+  | "invoke-count-tokens"
   | "embeddings"
   | "embed-content"
+  | "invoke-embeddings"
   | "rerank"
   | "embed-sparse"
   | "images"
@@ -34,8 +37,10 @@ export type Operation =
 /** The formats of operations that do not have the name of theirs. */
 const FORMATS: ReadonlyMap<Operation, ProtocolName | undefined> = new Map([
   ["count-tokens", undefined],
+  ["invoke-count-tokens", undefined],
   ["embeddings", undefined],
   ["embed-content", undefined],
+  ["invoke-embeddings", undefined],
   ["rerank", undefined],
   ["embed-sparse", undefined],
   ["moderations", undefined],
@@ -87,17 +92,18 @@ export function conventionsOf(operation: Operation): ProtocolName | undefined {
 
 /** Operations that can be done by means of others, in order of preference, because their formats are translated. */
 const STAND_INS: Readonly<Record<Operation, readonly Operation[]>> = {
-  chat: ["messages", "generate-content", "responses"],
-  responses: ["messages", "generate-content", "chat"],
-  messages: ["generate-content", "chat", "responses"],
-  embeddings: ["embed-content"],
+  chat: ["messages", "generate-content", "responses", "converse"],
+  responses: ["messages", "generate-content", "chat", "converse"],
+  messages: ["generate-content", "chat", "responses", "converse"],
+  "count-tokens": ["invoke-count-tokens"],
+  embeddings: ["embed-content", "invoke-embeddings"],
   images: ["image-content"],
 };
 
 const NONE: readonly Operation[] = [];
 
 /** The same for formats that few backends speak. */
-const ANY_FORMAT: readonly Operation[] = ["chat", "messages", "generate-content", "responses"];
+const ANY_FORMAT: readonly Operation[] = ["chat", "messages", "generate-content", "responses", "converse"];
 
 export type OperationPaths = Readonly<Partial<Record<Operation, string>>>;
 
@@ -199,6 +205,10 @@ export interface ModelList {
   otherPath?: string;
   /** For lists in pages. */
   pages?: ModelPages;
+  /** The root of its address where that is another one than the backend's. */
+  rootOf?(rootUrl: string): string;
+  /** Another list, whose models come behind those of this one. */
+  also?: ModelList;
 }
 
 interface ModelPages {
@@ -212,7 +222,15 @@ interface ModelPages {
 }
 
 /** Keys of backends[] that belong to some kinds only. */
-export const OWN_SETTINGS = ["api_version", "deployments", "project", "location", "credentials", "entra_id"] as const;
+export const OWN_SETTINGS = [
+  "api_version",
+  "deployments",
+  "project",
+  "location",
+  "credentials",
+  "entra_id",
+  ...AWS_SETTINGS,
+] as const;
 export type OwnSetting = (typeof OWN_SETTINGS)[number];
 
 /** A body on its way to a backend. */
@@ -222,6 +240,8 @@ interface AskedBody {
   settings: BackendSettings;
   /** The version that the client's own body is written for, as its header says; undefined for one of the gateway's. */
   version?: string | undefined;
+  /** The betas that the body makes use of, as a header of its format would name them. */
+  betas?: string | undefined;
 }
 
 export interface BackendKind extends Dialect {
@@ -236,6 +256,8 @@ export interface BackendKind extends Dialect {
   urlOf?(settings: BackendSettings): string;
   /** Keys of backends[] that only kinds with them take. */
   settings?: Readonly<Partial<Record<OwnSetting, "optional" | "required">>>;
+  /** What is wrong with its keys together. */
+  problemsOf?(settings: BackendSettings): readonly { key: OwnSetting; message: string }[];
   /** The row that takes its place under these settings; undefined: none. */
   variant?(settings: BackendSettings): BackendKind | undefined;
   /** Models that are asked otherwise than the others, such as those of another vendor. The first match counts. */
@@ -257,6 +279,10 @@ export interface BackendKind extends Dialect {
   membersOf?(asked: AskedBody): JsonObject | undefined;
   /** The version of a format that a client names in a header goes to it in the body. */
   versionInBody?: true;
+  /** The betas of a format that a header names go to it in the body. */
+  betasInBody?: true;
+  /** Its streams come in the frames of AWS, and the names of its errors in a header. */
+  answersInFrames?: true;
   /** Undefined: the models must be configured. */
   modelList?: ModelList;
   /** Asked for what models take besides text, where the list does not say it: once, or for each model by its name. */
@@ -457,7 +483,7 @@ function presetKinds(): Record<PresetName, BackendKind> {
 }
 
 /** Discovery adds the backends that it finds in this order. */
-const ROWS: Readonly<Record<Exclude<BackendKindName, "vertex">, BackendKind>> = {
+const ROWS: Readonly<Record<Exclude<BackendKindName, "bedrock" | "vertex">, BackendKind>> = {
   openai: openAiStyle("openai", {
     defaultUrl: "https://api.openai.com",
     environment: { keys: ["OPENAI_API_KEY"], url: "OPENAI_BASE_URL", isFound: true },
@@ -738,4 +764,5 @@ export const BACKEND_KINDS: Readonly<Record<BackendKindName, BackendKind>> = {
   ...ROWS,
   azure: azureRow(),
   vertex: vertexRow(),
+  bedrock: bedrockRow(ROWS.anthropic),
 };

@@ -21,6 +21,8 @@ const OPERATION_NAMES: Readonly<Record<string, string>> = {
   "embed-sparse": "embeddings",
   "embed-content": "embeddings",
   "generate-content": "generate_content",
+  "invoke-embeddings": "embeddings",
+  converse: "chat",
 };
 
 /** The name of an operation in the OpenTelemetry conventions. */

@@ -227,7 +227,7 @@ async function askBackend(
   timeoutMs: number,
   stop: AbortSignal,
 ): Promise<ListAnswer> {
-  const list = backend.kind.modelList;
+  let list = backend.kind.modelList;
   if (list === undefined) return { models: [] };
   const deadline = callDeadline(timeoutMs, stop);
   try {
@@ -235,7 +235,7 @@ async function askBackend(
     let path: string | undefined = firstPage(list);
     for (let page = 0; path !== undefined && page < MAX_PAGES && models.size <= MAX_MODELS; page++) {
       const request = { method: "GET", headers: controlHeaders(backend, false) };
-      const call = deadline.watch(transport(backend, path, request));
+      const call = deadline.watch(transport(keeperOf(list, backend), path, request));
       const head = await call.answer;
       const body = await readWholeBody(head, MAX_BODY_BYTES);
       if (body === undefined) {
@@ -252,6 +252,9 @@ async function askBackend(
       if (records === undefined) return { failure: "the answer is not a model list" };
       for (const record of records) if (!models.has(record.id)) models.set(record.id, record);
       path = nextPage(list, answer);
+      if (path !== undefined || list.also === undefined) continue;
+      list = list.also;
+      path = firstPage(list);
     }
     return { models: [...models.values()] };
   } catch (error) {
@@ -259,6 +262,11 @@ async function askBackend(
   } finally {
     deadline.close();
   }
+}
+
+/** Who has the list, with the credential of the backend. */
+function keeperOf({ rootOf }: ModelList, backend: Backend): Backend {
+  return rootOf === undefined ? backend : { ...backend, rootUrl: rootOf(backend.rootUrl) };
 }
 
 function firstPage({ path, pages }: ModelList): string {

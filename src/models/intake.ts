@@ -5,9 +5,11 @@ import { isObject, type JsonObject } from "../lib/json.ts";
 
 /**
  * Of an entry of a model list: `input_modalities`, alone or in `architecture` (llama.cpp, OpenRouter, xAI), else
- * `capabilities` with a member for each (Mistral, LM Studio). Undefined: it says nothing.
+ * `capabilities` with a member for each (Mistral, LM Studio), `inputModalities` in capitals (Bedrock). Undefined: it says nothing.
  */
-export function intakeInList({ architecture, input_modalities, capabilities }: JsonObject): Intake | undefined {
+export function intakeInList(entry: JsonObject): Intake | undefined {
+  const { architecture, input_modalities, capabilities, inputModalities } = entry;
+  if (Array.isArray(inputModalities)) return intakeOf((medium) => inputModalities.includes(medium.toUpperCase()));
   const named = isObject(architecture) ? architecture.input_modalities : input_modalities;
   if (Array.isArray(named) && named.length > 0) return intakeOf((medium) => named.includes(medium));
   return isObject(capabilities) ? intakeOfFlags(capabilities) : undefined;

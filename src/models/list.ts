@@ -46,12 +46,15 @@ export interface ListedModel extends ModelRecord {
 
 /**
  * The models of a backend's answer: `data[].id` (OpenAI, Anthropic), `models[].name` as `models/x` (Gemini),
- * `publisherModels[].name` as `publishers/google/models/x` (Vertex AI), `models[].key` (LM Studio) or a bare array. undefined: this is no model list. Entries without a name are skipped.
+ * `publisherModels[].name` as `publishers/google/models/x` (Vertex AI),
+ * `modelSummaries[].modelId` and `inferenceProfileSummaries[].inferenceProfileId` (Bedrock), `models[].key` (LM Studio) or
+ * a bare array. undefined: this is no model list. Entries without a name are skipped.
  */
 export function readModelList(answer: unknown): ModelRecord[] | undefined {
   if (Array.isArray(answer)) return readItems(answer);
   if (!isObject(answer)) return undefined;
-  const { data, models = answer.publisherModels } = answer;
+  const { data } = answer;
+  const models = answer.models ?? answer.publisherModels ?? answer.modelSummaries ?? answer.inferenceProfileSummaries;
   const records = Array.isArray(data) ? readItems(data) : [];
   if (records.length === 0 && Array.isArray(models)) return readItems(models);
   // An engine without models may write null in place of the empty list.
@@ -72,7 +75,7 @@ function readItems(items: readonly unknown[]): ModelRecord[] {
 
 function readItem(item: unknown): ModelRecord | undefined {
   if (typeof item === "string") return item === "" ? undefined : { id: item, created: undefined, ownedBy: undefined };
-  const id = isObject(item) ? readId(item) : undefined;
+  const id = isObject(item) && isAnswering(item) ? readId(item) : undefined;
   if (id === undefined) return undefined;
   const { created, created_at, owned_by } = item as JsonObject;
   const ownedBy = typeof owned_by === "string" && owned_by !== "" ? owned_by : undefined;
@@ -80,8 +83,13 @@ function readItem(item: unknown): ModelRecord | undefined {
   return { id, created: readTime(created ?? created_at), ownedBy, ...(intake !== undefined && { intake }) };
 }
 
-function readId({ id, key, name }: JsonObject): string | undefined {
-  for (const text of [id, key]) if (typeof text === "string" && text !== "") return text;
+/** Bedrock lists models that draw or speak only, too. */
+function isAnswering({ outputModalities }: JsonObject): boolean {
+  return !Array.isArray(outputModalities) || outputModalities.some((what) => what === "TEXT" || what === "EMBEDDING");
+}
+
+function readId({ id, key, name, modelId, inferenceProfileId }: JsonObject): string | undefined {
+  for (const text of [id, key, modelId, inferenceProfileId]) if (typeof text === "string" && text !== "") return text;
   // Only a resource name has the prefix; as an id, "models/x.gguf" is the path of a file.
   return typeof name === "string" && name !== ""
     ? name.replace(/^(?:publishers\/[^/]+\/)?models\/(?=.)/, "")

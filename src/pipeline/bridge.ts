@@ -41,7 +41,7 @@ import type {
 import { backendProtocol, clientProtocol, passThrough } from "../protocols/registry.ts";
 import { requestInOwnFormat } from "../protocols/stream-join.ts";
 import { createTranslation } from "../protocols/translate.ts";
-import { VERSION } from "../upstream/headers.ts";
+import { BETAS, VERSION } from "../upstream/headers.ts";
 import type { RequestContext } from "./context.ts";
 import { prefillMembers } from "./exact-continuation.ts";
 import { createMediaBridge } from "./media-bridge.ts";
@@ -171,7 +171,7 @@ export function createBridge(parts: BridgeParts): Bridge {
           JSON.stringify({
             ...body,
             ...(forward.goesOn && prefillMembers(kind, operation)),
-            ...kind.membersOf?.({ operation, model, settings: backend.settings }),
+            ...kind.membersOf?.({ operation, model, settings: backend.settings, betas: headers?.[BETAS] }),
           }),
         ),
         ...(headers === undefined ? {} : { headers }),
@@ -359,7 +359,8 @@ function ownMembers(
 ): JsonObject | undefined {
   if (kind.membersOf === undefined) return undefined;
   const version = kind.versionInBody ? (clientHeaders.get(VERSION) ?? undefined) : undefined;
-  return kind.membersOf({ operation, model, settings, version });
+  const betas = kind.betasInBody ? (clientHeaders.get(BETAS) ?? undefined) : undefined;
+  return kind.membersOf({ operation, model, settings, version, betas });
 }
 
 const NO_TOOLS: ReadonlySet<string> = new Set();

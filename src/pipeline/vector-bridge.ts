@@ -7,6 +7,9 @@ import type { Failure } from "../generation/result.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { parseJson } from "../lib/json.ts";
 import { chatBackend } from "../protocols/chat/index.ts";
+import { decodeCount, encodeCount } from "../protocols/converse/count-tokens.ts";
+import { decodeVectors, encodeTexts, mostTexts } from "../protocols/converse/embeddings.ts";
+import { decodeError as decodeException } from "../protocols/converse/errors.ts";
 import { encodeSparseEmbedding, readSparseEmbeddingRequest } from "../protocols/embed-sparse/read-request.ts";
 import { decodeSparseEmbedding } from "../protocols/embed-sparse/response.ts";
 import { decodeEmbeddings, encodeEmbeddings, mostInputs } from "../protocols/generate-content/embeddings.ts";
@@ -84,7 +87,32 @@ export function createVectorBridge(now: () => number) {
     };
   }
 
+  function invokeEmbeddings({ body: asked, model, askedModel }: ModelRequest, operation: Operation): Prepared {
+    const { body, asked: context } = encodeTexts(asked.value, model); // longer inputs were cut into slices before
+    return {
+      operation,
+      body: encoder.encode(JSON.stringify(body)),
+      translation: wholeAnswers((answer) => decodeVectors(answer, context, askedModel), decodeException),
+    };
+  }
+
+  /** The body that would be asked, as a text inside of another one. */
+  function invokeCount(
+    { body: asked, model }: ModelRequest,
+    { kind, settings }: Backend,
+    operation: Operation,
+  ): Prepared {
+    const members = kind.membersOf?.({ operation, model, settings });
+    return {
+      operation,
+      body: encoder.encode(JSON.stringify(encodeCount({ ...asked.value, ...members }))),
+      translation: wholeAnswers(decodeCount, decodeException),
+    };
+  }
+
   return (request: ModelRequest, backend: Backend, operation: Operation): Prepared | undefined => {
+    if (operation === "invoke-embeddings") return invokeEmbeddings(request, operation);
+    if (operation === "invoke-count-tokens") return invokeCount(request, backend, operation);
     if (operation === "embed-content") return embedContent(request, backend, operation);
     if (request.operation === "rerank") return rerank(request, backend, operation);
     if (request.operation === "embed-sparse") return sparse(request, operation);
@@ -99,7 +127,12 @@ export function createVectorBridge(now: () => number) {
 export function mostInputsOf(board: Pick<BackendBoard, "serving">, model: string): number {
   const serving = board.serving(model).map(({ backend }) => backend);
   if (serving.some(({ paths }) => paths.embeddings !== undefined)) return Number.POSITIVE_INFINITY;
-  return Math.min(mostInputs({ model }), ...serving.map(({ kind }) => mostInputs({ model, kind })));
+  return Math.min(
+    mostInputs({ model }),
+    ...serving.map(({ kind, paths }) =>
+      paths["invoke-embeddings"] === undefined ? mostInputs({ model, kind }) : mostTexts(model),
+    ),
+  );
 }
 
 /** A translation of answers that never stream. */

@@ -41,6 +41,7 @@ import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { CacheInUse } from "../response-cache/cache.ts";
+import { hasOperation } from "../routing/router.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
 import { createHandler, type HandlerParts } from "../server/handler.ts";
 import type { TargetHandler } from "../server/request-target.ts";
@@ -240,7 +241,7 @@ function publicApiParts(
         modelsBehind(name).flatMap((model) => [model, ...chains.chainOf(context, model)]),
       log,
     },
-    hasCounter: (model) => hasNative(fleet.board, model, "count-tokens"),
+    hasCounter: (model) => fleet.board.candidates(model).some((entry) => hasOperation(entry, "count-tokens")),
     models: { fleet, metadata, toShownList, names },
     limits: settings.rate_limiting,
     budgets,

@@ -29,7 +29,8 @@ export class CredentialCall implements BackendCall {
       const headers = { ...this.#credential, ...request.headers };
       this.#call = send(backend, pathAndQuery, { ...request, headers });
       const answer = await this.#call.answer;
-      if (answer.status === 401) credential.refused?.();
+      // AWS says 403 of keys that are no longer good.
+      if (answer.status === 401 || answer.status === 403) credential.refused?.();
       resolve(answer);
     };
     begin().catch(reject);

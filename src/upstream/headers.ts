@@ -23,6 +23,8 @@ export interface OutgoingHead {
 const USER_AGENT = "user-agent";
 /** Names the version that a body of the Messages format is written for. */
 export const VERSION = "anthropic-version";
+/** Names what of the format is not for everyone yet. */
+export const BETAS = "anthropic-beta";
 const FORWARDED = ["idempotency-key", USER_AGENT] as const;
 /** Servers take lines of 8 KiB and heads of 16 KiB at least; some only close the connection on longer ones. */
 const MAX_VALUE_LENGTH = 2048;
@@ -42,6 +44,7 @@ export function upstreamHeaders(
   const ofFormat = translation === undefined ? passThrough(conventionsOf(operation)).headers : undefined;
   if (ofFormat !== undefined) copyHeaders(ofFormat, clientHeaders, headers);
   if (backend.kind.versionInBody) delete headers[VERSION];
+  if (backend.kind.betasInBody) delete headers[BETAS];
   return backend.ownHeaders === undefined ? headers : Object.assign(headers, backend.ownHeaders);
 }
 

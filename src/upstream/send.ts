@@ -15,6 +15,7 @@ import { type AnswerEdits, AnswerFailed, DecodeError } from "../protocols/protoc
 import { passThrough } from "../protocols/registry.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
+import { readAmazonAnswer } from "./amazon-answer.ts";
 import { rewordedErrorBody } from "./error-body.ts";
 import { type Client, Exchange, type ExchangeEnvironment, type ExchangeTimeouts } from "./exchange.ts";
 import { isCredentialRefusal, type StatusFailure, toldFailure, type UpstreamFailure } from "./failure.ts";
@@ -117,7 +118,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
       try {
         const call = transport(backend, path, { method: "POST", headers, body: request.body });
         exchange.begin(call);
-        const answer = await call.answer;
+        const answer = await (backend.kind.answersInFrames ? readAmazonAnswer(call) : call.answer);
         const latencyMs = environment.now() - exchange.startedAtMs;
         firstByteMs = latencyMs;
         exchange.headReceived();

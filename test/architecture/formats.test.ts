@@ -6,7 +6,8 @@ import { sourceFiles, sourceText } from "./source-files.ts";
 /** Formats, and operations that have a format to themselves. */
 const NAMES = [
   ...["chat", "completions", "responses", "messages", "generate-content", "converse"],
-  ...["embeddings", "embed-content", "embed-sparse", "rerank", "count-tokens"],
+  ...["embeddings", "embed-content", "invoke-embeddings", "embed-sparse", "rerank"],
+  ...["count-tokens", "invoke-count-tokens"],
   ...["images", "image-edits", "image-variations", "image-content"],
   ...["speech", "transcriptions", "translations", "moderations"],
 ].join("|");
@@ -17,6 +18,7 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["api/media-routes.ts", "endpoints: which operation a path stands for"],
   ["api/ollama.ts", "endpoints: which operation a path stands for"],
   ["api/routes.ts", "endpoints: which operation a path stands for"],
+  ["backends/bedrock/row.ts", "a row: which operations a kind has"],
   ["backends/kinds.ts", "the rows: which operations a kind has, and which stand in for others"],
   ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
   ["generation/as-events.ts", "the vendor that signs text"],
@@ -39,6 +41,8 @@ const LOOKED_INTO_BY: ReadonlyMap<string, string> = new Map([
   ["api/ollama.ts", "endpoints: who reads a request, and embeddings in its words"],
   ["api/responses.ts", "what its endpoint does before and after"],
   ["api/routes.ts", "endpoints: who reads a request"],
+  ["upstream/amazon-answer.ts", "what its frames and its refusals say"],
+  ["backends/bedrock/row.ts", "which models embed"],
   ["backends/kinds.ts", "what a row says to the chat format"],
   ["pipeline/media-bridge.ts", "the operations that pass, or are translated without the neutral model"],
   ["pipeline/response-store.ts", "the items that only its answers have"],

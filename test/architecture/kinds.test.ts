@@ -8,6 +8,8 @@ import { sourceFiles, sourceText } from "./source-files.ts";
 const AT_HOME: ReadonlyMap<string, string> = new Map([
   ["names.ts", "the names and their spellings"],
   ["presets.ts", "the rows of presets"],
+  ["backends/bedrock/aws-credential.ts", "what AWS calls the service in signatures"],
+  ["backends/bedrock/row.ts", "a row"],
   ["backends/kinds.ts", "the rows"],
   ["api/welcome.ts", "whose SDKs the addresses are for"],
   ["config/sections/streaming.ts", "whose names of events a client gets"],

@@ -1,6 +1,7 @@
 // The strict backends of the matrix and the gateway in front of them.
 
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { BEDROCK_KEY, startStrictBedrock } from "../support/strict/bedrock.ts";
 import { startStrictChat } from "../support/strict/chat.ts";
 import { startStrictGenerateContent } from "../support/strict/generate-content.ts";
 import { Ledger } from "../support/strict/ledger.ts";
@@ -12,6 +13,7 @@ import { startStrictVertex } from "../support/strict/vertex.ts";
 import { startGoogleIssuer } from "../support/token-issuers.ts";
 import type { JsonObject } from "./ask.ts";
 import { readChat } from "./received/chat.ts";
+import { readConverse } from "./received/converse.ts";
 import { readGenerateContent } from "./received/generate-content.ts";
 import { readMessages } from "./received/messages.ts";
 import type { Received } from "./received/received.ts";
@@ -25,6 +27,8 @@ export const BACKEND_NAMES = [
   "generate-content",
   "vertex-claude",
   "vertex-gemini",
+  "converse",
+  "bedrock-claude",
 ] as const;
 
 export type BackendName = (typeof BACKEND_NAMES)[number];
@@ -32,7 +36,7 @@ export type BackendName = (typeof BACKEND_NAMES)[number];
 export interface MatrixBackend {
   id: BackendName;
   /** Its format, and how strictly it is read. */
-  name: "chat" | "local" | "responses" | "messages" | "generate-content";
+  name: "chat" | "local" | "responses" | "messages" | "generate-content" | "converse";
   /** Column of the page. */
   title: string;
   server: StrictBackend;
@@ -62,6 +66,12 @@ export async function startBackends(): Promise<MatrixBackend[]> {
     const options = { ledger, location: vertex.location, accepts: issuer.hasIssued };
     return (script, { models }) => startStrictVertex(script, { ...options, models: models.map(bare) });
   };
+  const bedrock = {
+    type: "bedrock",
+    region: "us-east-1",
+    access_key_id: BEDROCK_KEY.accessKeyId,
+    secret_access_key: BEDROCK_KEY.secretAccessKey,
+  } as const;
   return await Promise.all([
     start("chat", "chat (hosted)", ["gpt-4o", "gpt-5"], "openai", readChat, ["chat"], startStrictChat),
     start("local", "chat (local engine)", ["qwen3-8b", "qwen3-8b"], "llamacpp", readChat, ["chat"], (script, options) =>
@@ -113,6 +123,25 @@ export async function startBackends(): Promise<MatrixBackend[]> {
       undefined,
       startVertex(ledgers.gemini, (model) => model.slice(model.lastIndexOf("/") + 1)),
       "vertex-gemini",
+    ),
+    start(
+      "converse",
+      "Bedrock (Converse)",
+      ["us.amazon.nova-2-lite-v1:0", "us.amazon.nova-2-lite-v1:0"],
+      bedrock,
+      readConverse,
+      undefined,
+      (script, options) => startStrictBedrock(script, { ...options, key: BEDROCK_KEY }),
+    ),
+    start(
+      "messages",
+      "Bedrock (Claude)",
+      ["us.anthropic.claude-sonnet-4-5-v1:0", "us.anthropic.claude-sonnet-4-5-v1:0", "anthropic.claude-opus-4-6-v1"],
+      bedrock,
+      readMessages,
+      undefined,
+      (script, options) => startStrictBedrock(script, { ...options, key: BEDROCK_KEY, ledger: ledgers.claude }),
+      "bedrock-claude",
     ),
   ]);
 }

@@ -26,6 +26,8 @@ const COLUMNS: Record<BackendName, string> = {
   "generate-content": "generateContent",
   "vertex-claude": "Vertex AI: Claude",
   "vertex-gemini": "Vertex AI: Gemini",
+  converse: "Converse",
+  "bedrock-claude": "Bedrock: Claude",
 };
 
 const WORDS: Record<Outcome, string> = {

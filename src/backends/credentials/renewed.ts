@@ -3,10 +3,37 @@
 import { unlessAborted } from "../../lib/abortable-delay.ts";
 import { type BackendCredential, CredentialError, type CredentialHeaders, type CredentialTools } from "./credential.ts";
 
-export interface Grant {
-  headers: CredentialHeaders;
+export interface Expiring {
   /** Unix milliseconds. */
   expiresAtMs: number;
+}
+
+export interface Grant extends Expiring {
+  headers: CredentialHeaders;
+}
+
+/** What is valid at the moment. */
+interface Renewed<Kept> {
+  /** A promise where it has to be waited for; it rejects with CredentialError. */
+  current(): Kept | Promise<Kept>;
+  /** It was not accepted: renewed at once, unless that was done a moment ago. */
+  refused(): void;
+  stop(): void;
+}
+
+type RenewalTools = Pick<CredentialTools, "backend" | "clock" | "log">;
+
+/** A credential of headers that are the same for every request. @param get - as for keepRenewed() */
+export function createRenewed(get: (signal: AbortSignal) => Promise<Grant>, tools: RenewalTools): BackendCredential {
+  const grants = keepRenewed(get, tools);
+  return {
+    authorize() {
+      const grant = grants.current();
+      return grant instanceof Promise ? grant.then(({ headers }) => headers) : grant.headers;
+    },
+    refused: grants.refused,
+    stop: grants.stop,
+  };
 }
 
 /** Part of the remaining time after which a grant is renewed: of an hour, 12 minutes are left for failures. */
@@ -23,12 +50,12 @@ const LEAST_AGE_MS = 60_000;
  * Begins at once.
  * @param get - asks for a new grant; throws CredentialError, and ends when its signal aborts
  */
-export function createRenewed(
-  get: (signal: AbortSignal) => Promise<Grant>,
-  { backend, clock, log }: Pick<CredentialTools, "backend" | "clock" | "log">,
-): BackendCredential {
+export function keepRenewed<Kept extends Expiring>(
+  get: (signal: AbortSignal) => Promise<Kept>,
+  { backend, clock, log }: RenewalTools,
+): Renewed<Kept> {
   const stopping = new AbortController();
-  let grant: Grant | undefined;
+  let grant: Kept | undefined;
   let problem: CredentialError | undefined;
   let failures = 0;
   let renewedAtMs = clock.now();
@@ -77,19 +104,19 @@ export function createRenewed(
     return running;
   }
 
-  function headersNow(): CredentialHeaders | undefined {
-    return grant !== undefined && clock.wallTime() < grant.expiresAtMs ? grant.headers : undefined;
+  function grantNow(): Kept | undefined {
+    return grant !== undefined && clock.wallTime() < grant.expiresAtMs ? grant : undefined;
   }
 
   void renew();
 
   return {
-    authorize() {
-      const headers = headersNow();
-      if (headers !== undefined) return headers;
+    current() {
+      const valid = grantNow();
+      if (valid !== undefined) return valid;
       // The timer asks again. Requests wait only where nothing is known: at the start, and after the machine has slept.
       if (problem !== undefined) return Promise.reject(problem);
-      return renew().then(() => headersNow() ?? Promise.reject(problem ?? new CredentialError("the gateway stops")));
+      return renew().then(() => grantNow() ?? Promise.reject(problem ?? new CredentialError("the gateway stops")));
     },
     refused() {
       const isOld = clock.now() - renewedAtMs >= LEAST_AGE_MS;

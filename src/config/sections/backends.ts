@@ -131,7 +131,10 @@ export const backendSchema = z.strictObject({
   deployments: z
     .record(z.string(), z.string().min(1))
     .optional()
-    .describe("azure: model name -> deployment name, where the two differ."),
+    .describe(
+      "azure: model name -> deployment name, where the two differ. bedrock: model name -> id or ARN of what is asked, such " +
+        "as an inference profile; the name tells whose model it is.",
+    ),
   entra_id: entraId
     .optional()
     .describe(
@@ -147,6 +150,22 @@ export const backendSchema = z.strictObject({
     .regex(/^[a-z][a-z0-9-]*$/, 'expected "global" or a region, such as "europe-west1"')
     .optional()
     .describe("vertex: region that answers, or global (the default), us or eu."),
+  region: z
+    .string()
+    .regex(/^[a-z]{2,}(-[a-z]+)+-\d+$/, 'expected a region of AWS, such as "us-east-1"')
+    .optional()
+    .describe("bedrock: region of AWS that is asked, and that requests are signed for."),
+  profile: text()
+    .optional()
+    .describe(
+      "bedrock: profile of ~/.aws whose credentials are used. Default: where every AWS program looks for them.",
+    ),
+  access_key_id: text().optional().describe("bedrock: id of an access key of AWS; with secret_access_key."),
+  secret_access_key: text().optional().describe("bedrock: secret of the access key."),
+  session_token: headerValue()
+    .min(1, "must not be empty")
+    .optional()
+    .describe("bedrock: session token of a temporary access key."),
   credentials: text()
     .optional()
     .describe(
@@ -158,10 +177,17 @@ export const backendsSection = defineSection({
   description: "The model servers behind the gateway.",
   schema: z.array(backendSchema).prefault([]),
   aliases: { "*.kind": "type" },
-  secretPaths: ["*.api_key", "*.headers.*", "*.credentials", "*.entra_id.client_secret"],
+  secretPaths: [
+    "*.api_key",
+    "*.headers.*",
+    "*.credentials",
+    "*.entra_id.client_secret",
+    "*.secret_access_key",
+    "*.session_token",
+  ],
   urlPaths: ["*.url"],
   sentTo: ["url", "type", "tls.ca", "tls.server_name"],
-  machineCredentials: { of: ["project", "entra_id"], unless: "entra_id.client_secret", goTo: "url" },
+  machineCredentials: { of: ["project", "entra_id", "region"], unless: "entra_id.client_secret", goTo: "url" },
   filePaths: {
     "*.url": { use: "socket" },
     "*.entra_id.federated_token_file": { use: "file", endings: [".jwt", ".token"] },

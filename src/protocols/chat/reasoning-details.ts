@@ -16,6 +16,7 @@ const FORMATS: readonly (readonly [ProtocolName, string])[] = [
   ["messages", "anthropic-claude-v1"],
   ["responses", "openai-responses-v1"],
   ["generate-content", "google-gemini-v1"],
+  ["converse", "amazon-converse-v1"],
 ];
 
 /** Undefined for a thought without a proof: its text alone is said elsewhere. */

@@ -52,24 +52,23 @@ function exceptionName(told: string): string {
   return name.charAt(0).toUpperCase() + name.slice(1);
 }
 
-interface ToldException {
-  status: number;
-  body: JsonObject;
-}
-
 /**
- * An error in the one form.
+ * The status of an error.
  * @param told - the name as a header says it; "" where there is none
  * @param status - of the answer; 0 inside a stream
  */
-export function exceptionAs(told: string, status: number, detail: unknown): ToldException {
+export function statusOfException(told: string, status: number): number {
+  return EXCEPTIONS.get(exceptionName(told))?.status ?? (status >= 400 ? status : 502);
+}
+
+/** An error in the one form. The parameters are those of statusOfException(). */
+export function exceptionAs(told: string, status: number, detail: unknown): JsonObject {
   const { message, Message, __type: type } = objectOf(detail);
   const code = exceptionName(told === "" ? (nonEmptyText(type) ?? "") : told);
-  const rule = EXCEPTIONS.get(code);
-  const known = rule?.status ?? (status >= 400 ? status : 502);
+  const known = statusOfException(code, status);
   const words = nonEmptyText(message) ?? nonEmptyText(Message) ?? `The backend reported ${code || `status ${known}`}.`;
-  const error = { type: rule?.type ?? typeOf(known), message: words, ...(code !== "" && { code }) };
-  return { status: known, body: { type: "error", error } };
+  const kind = EXCEPTIONS.get(code)?.type ?? typeOf(known);
+  return { type: "error", error: { type: kind, message: words, ...(code !== "" && { code }) } };
 }
 
 function typeOf(status: number): string {

@@ -97,7 +97,7 @@ function decodeFrame(codec: Pick<EventStreamCodec, "decode">, frame: Uint8Array)
 }
 
 function errorEvent(name: string, detail: unknown): string {
-  return event("error", JSON.stringify(exceptionAs(name, 0, detail).body));
+  return event("error", JSON.stringify(exceptionAs(name, 0, detail)));
 }
 
 /** The first member of the events that models of Anthropic write. */

@@ -4,6 +4,7 @@ import { ChunkWatch } from "../chunk-watch.ts";
 import type { Format } from "../format.ts";
 import type { BackendProtocol } from "../protocol.ts";
 import { decodeError } from "./errors.ts";
+import { rulesOf } from "./model-rules.ts";
 import { effortLevels } from "./reasoning.ts";
 import { encodeRequest } from "./request-encoder.ts";
 import { decodeResponse } from "./response-decoder.ts";
@@ -21,5 +22,9 @@ const converseBackend: BackendProtocol = {
 
 export const converse = {
   backend: converseBackend,
-  passing: { preamble: new Set(["messageStart"]), watch: (options) => new ChunkWatch(options) },
+  passing: {
+    goesOn: (model) => rulesOf(model).prefill,
+    preamble: new Set(["messageStart"]),
+    watch: (options) => new ChunkWatch(options),
+  },
 } satisfies Format;

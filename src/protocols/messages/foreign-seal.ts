@@ -16,7 +16,9 @@ const MAX_PAYLOAD_LENGTH = 256 * 1024;
 /** Search snippets come back with every turn, so they are kept short. In UTF-16 code units. */
 const MAX_SNIPPET_LENGTH = 8 * 1024;
 
-const ORIGINS: ReadonlySet<string> = new Set<ProtocolName>(["chat", "responses", "generate-content", "messages"]);
+const ORIGINS: ReadonlySet<string> = new Set<ProtocolName>([
+  ...["chat", "responses", "generate-content", "messages", "converse"],
+]);
 
 export type Seal = Pick<ReasoningPart, "signature" | "sealed" | "origin" | "itemId">;
 

@@ -1,10 +1,11 @@
 // Messages requests and answers that pass.
 
+import { isObject } from "../../lib/json.ts";
 import { mergeContent } from "../inject-prompt.ts";
 import { MarkedWatch, type Marks } from "../marked-watch.ts";
 import { markersOf } from "../markers.ts";
 import type { PassThrough } from "../protocol.ts";
-import { objectOf } from "../reading.ts";
+import { objectOf, objectsOf } from "../reading.ts";
 import { adaptMessagesBody } from "./adapt-body.ts";
 import { rulesOf } from "./model-rules.ts";
 import { readPrompt } from "./read-prompt.ts";
@@ -17,7 +18,15 @@ const MARKS: Marks = {
   decodeCounts: decodeUsage,
 };
 
+/** Whether a picture or a document stands behind an address. */
+function hasExternalSource(content: unknown): boolean {
+  return objectsOf(content).some(
+    ({ source, content: inner }) => (isObject(source) && source.type === "url") || hasExternalSource(inner),
+  );
+}
+
 export const messagesPassThrough: PassThrough = {
+  mustTranslate: ({ messages }, _splitsThoughts, fetchesNothing) => fetchesNothing && hasExternalSource(messages),
   adapt(body, { model, askedModel }) {
     const members = adaptMessagesBody(body, model, askedModel);
     return members && { members };

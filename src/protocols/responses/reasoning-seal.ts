@@ -9,7 +9,7 @@ import { nonEmptyText } from "../reading.ts";
 
 const PREFIX = "signalbox.1.";
 
-const PROTOCOLS: readonly unknown[] = ["chat", "completions", "messages", "generate-content"];
+const PROTOCOLS: readonly unknown[] = ["chat", "completions", "messages", "generate-content", "converse"];
 
 export type Proof = Pick<ReasoningPart, "origin" | "signature" | "sealed">;
 

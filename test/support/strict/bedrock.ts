@@ -38,6 +38,8 @@ export interface StrictBedrockOptions {
   key?: AwsKey;
   region?: string;
   bearer?: string;
+  /** Shared with other services that take the same proofs. */
+  ledger?: Ledger;
 }
 
 export const BEDROCK_KEY: AwsKey = { accessKeyId: "AKIDEXAMPLE", secretAccessKey: "sekret-aws-secret" };
@@ -68,7 +70,7 @@ const PROFILES_PER_PAGE = 2;
 
 export function startStrictBedrock(script: Script, options: StrictBedrockOptions = {}): Promise<StrictBackend> {
   const { models = ["amazon.nova-2-lite-v1:0"], profiles = [], region = "us-east-1" } = options;
-  const tools = { ledger: new Ledger(), ids: new Counter() };
+  const tools = { ledger: options.ledger ?? new Ledger(), ids: new Counter("bdrk_") };
   const all = [...models, ...profiles];
 
   function checkCaller(request: ReceivedRequest): void {
@@ -83,11 +85,11 @@ export function startStrictBedrock(script: Script, options: StrictBedrockOptions
     const [, escaped = "", method = ""] = PATH.exec(request.target) ?? [];
     if (method === "" || escaped.includes("/")) throw notFound(request);
     checkCaller(request);
-    requireJson(request);
     const model = decodeURIComponent(escaped);
     if (!all.includes(model)) {
       throw new Refused("invalid", "modelId", "The provided model identifier is invalid.");
     }
+    requireJson(request);
     return { model, method };
   }
 
@@ -228,7 +230,9 @@ function checkInvokedMessages(body: JsonObject, model: string, stream: boolean, 
   if (version !== "bedrock-2023-05-31") refuse("anthropic_version", "Field required");
   if (betas !== undefined) list(string({ min: 1 }), 1)(betas, "anthropic_beta");
   for (const name of ["model", "stream"]) if (name in rest) refuse(name, "Extra inputs are not permitted");
-  const whole = { ...rest, model, ...(stream && { stream }) };
+  // "us.anthropic.claude-x-v1:0" is claude-x.
+  const name = model.replace(/^.*anthropic\./, "").replace(/-v\d+(:\d+)?$/, "");
+  const whole = { ...rest, model: name, ...(stream && { stream }) };
   checkMessagesBody(whole, { version: "2023-06-01", ledger, mergesTurns: true });
   return whole;
 }

@@ -118,7 +118,9 @@ export const ANSWERS: readonly Feature[] = [
     if (cacheWrite === 20) return true;
     return backend.name === "generate-content" && absent("the backend does not count them");
   }),
-  usage("reasoning", "Thinking", ({ reasoning }) => reasoning === 30),
+  usage("reasoning", "Thinking", ({ reasoning }, { backend }) => {
+    return reasoning === 30 || (backend.name === "converse" && absent("the backend does not count it"));
+  }),
   {
     id: "usage-hidden",
     group: "Token counts",

@@ -103,15 +103,25 @@ export const HISTORIES: readonly Feature[] = [
     },
     drops: /tool|call/,
   },
-  history(
-    "empty-result",
-    "An empty result",
-    [
-      { role: "assistant", parts: [{ type: "call", id: "call_1", name: "get_weather", arguments: { city: "Oslo" } }] },
-      user({ type: "result", id: "call_1", text: "" }),
-    ],
-    [""],
-  ),
+  {
+    ...history(
+      "empty-result",
+      "An empty result",
+      [
+        {
+          role: "assistant",
+          parts: [{ type: "call", id: "call_1", name: "get_weather", arguments: { city: "Oslo" } }],
+        },
+        user({ type: "result", id: "call_1", text: "" }),
+      ],
+      [""],
+    ),
+    sees(received, side) {
+      const [result] = partsOf(received, "result");
+      if (side.backend.name === "converse") return result?.text !== "" && "words say that it is empty";
+      return result?.text === "" && partsOf(received, "call").length === 1;
+    },
+  },
   {
     ...history(
       "result-and-text",

@@ -64,7 +64,11 @@ export const SETTINGS: readonly Feature[] = [
   ),
   setting("top_p", "top_p", without(), { topP: 0.9 }, ({ topP }) => topP === 0.9),
   setting("top_k", "top_k", only("messages", "ollama-api"), { more: { top_k: 40 } }, ({ body }) => {
-    return body.top_k === 40 || object(body.generationConfig).topK === 40;
+    return (
+      body.top_k === 40 ||
+      object(body.generationConfig).topK === 40 ||
+      object(object(body.additionalModelRequestFields).inferenceConfig).topK === 40
+    );
   }),
   setting("stop", "Stop sequences", without("responses"), { stop: ["STOP", "END"] }, ({ stop }) =>
     same(stop, ["STOP", "END"]),

@@ -11,15 +11,16 @@ import {
   InvokeModelWithResponseStreamCommand,
 } from "@aws-sdk/client-bedrock-runtime";
 import { NodeHttpHandler } from "@smithy/node-http-handler";
-import { BEDROCK_KEY, startStrictBedrock } from "../support/strict/bedrock.ts";
-import { answer, call, failure, type ScriptEntry, text, thinking } from "../support/strict/script.ts";
+import { BEDROCK_KEY, BEDROCK_TOKEN, startStrictBedrock } from "./bedrock.ts";
+import { testRefusals } from "./refused-bodies.ts";
+import { answer, call, failure, type ScriptEntry, text, thinking } from "./script.ts";
 
 const NOVA = "us.amazon.nova-2-lite-v1:0";
 const CLAUDE = "arn:aws:bedrock:us-east-1:123456789012:inference-profile/us.anthropic.claude-sonnet-4-5-20250929-v1:0";
 const SECRET = "sekret-aws-secret";
 
 const script: ScriptEntry[] = [];
-const backend = await startStrictBedrock(() => script.shift() ?? failure(500), {
+const backend = await startStrictBedrock(() => script.shift() ?? answer(text("fine")), {
   models: [NOVA, CLAUDE, "amazon.titan-embed-text-v2:0"],
   key: { ...BEDROCK_KEY, sessionToken: "sekret-session" },
 });
@@ -136,4 +137,63 @@ test("the signature is checked, and so is the body", async () => {
   const invalid = client.send(new ConverseCommand({ modelId: NOVA, messages: [{ role: "assistant", content: [] }] }));
   expect(invalid).rejects.toMatchObject({ name: "ValidationException" });
   await invalid.catch(() => {});
+});
+
+const turn = (role: string, ...content: object[]) => ({ role, content });
+const use = { toolUse: { toolUseId: "t1", name: "look", input: {} } };
+const result = { toolResult: { toolUseId: "t1", content: [{ text: "dry" }] } };
+const hi = turn("user", { text: "Hi" });
+const pdf = { format: "pdf", name: "a", source: { bytes: "JVBERi0xLjQK" } };
+
+testRefusals({
+  backend: () => backend,
+  path: `/model/${encodeURIComponent(NOVA)}/converse`,
+  headers: { authorization: `Bearer ${BEDROCK_TOKEN}` },
+  good: { messages: [hi] },
+  cases: [
+    ["an unknown member", { top_k: 5 }, "top_k"],
+    ["no messages", { messages: [] }, "messages"],
+    ["an assistant that begins", { messages: [turn("assistant", { text: "Hi" })] }, "messages"],
+    ["two turns of one role", { messages: [hi, hi] }, "messages.1"],
+    ["a blank text", { messages: [turn("user", { text: " " })] }, "messages[0].content[0].text"],
+    [
+      "two members of a union",
+      { messages: [turn("user", { text: "a", image: {} })] },
+      "messages[0].content[0].image.format",
+    ],
+    ["tools of earlier turns alone", { messages: [hi, turn("assistant", use), turn("user", result)] }, "toolConfig"],
+    ["a call without a result", { messages: [hi, turn("assistant", use), hi], ...{ toolConfig } }, "messages.2"],
+    ["a document alone", { messages: [turn("user", { document: pdf })] }, "messages.0"],
+    [
+      "a name with an underscore",
+      { messages: [turn("user", { document: { ...pdf, name: "a_b" } }, { text: "a" })] },
+      "messages[0].content[0].document.name",
+    ],
+    [
+      "a foreign proof",
+      { messages: [hi, turn("assistant", { reasoningContent: { reasoningText: { text: "a", signature: "b" } } })] },
+      "messages.1",
+    ],
+    ["a temperature above 1", { inferenceConfig: { temperature: 2 } }, "inferenceConfig.temperature"],
+    [
+      "a schema for a model that is not constrained",
+      { outputConfig: { textFormat: { type: "json_schema", structure: { jsonSchema: { schema: "{}" } } } } },
+      "outputConfig",
+    ],
+    ["an unknown field of the model", { additionalModelRequestFields: { top_k: 5 } }, "top_k"],
+    [
+      "a high effort with a temperature",
+      {
+        inferenceConfig: { temperature: 1 },
+        additionalModelRequestFields: { reasoningConfig: { type: "enabled", maxReasoningEffort: "high" } },
+      },
+      "inferenceConfig",
+    ],
+  ],
+  accepted: [
+    [
+      "calls and results with their tools",
+      { messages: [hi, turn("assistant", use), turn("user", result)], toolConfig },
+    ],
+  ],
 });
