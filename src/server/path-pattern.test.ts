@@ -14,6 +14,7 @@ describe("ambiguity is refused", () => {
     [["/{x...}/b", "/a/{x...}"]],
     [["/{x}/b/c", "/a/{y...}/c"]],
     [["/a/b/{x...}", "/{y...}/c/d"]],
+    [["/a/{x}:go", "/a/{y}:go"]],
   ])("%j", (paths) => {
     expect(() => arrangePaths(paths)).toThrow(`a target may name ${paths[0]} as well as ${paths[1]}`);
     expect(() => arrangePaths(paths.toReversed())).toThrow("a target may name");
@@ -30,6 +31,7 @@ describe("ambiguity is refused", () => {
     [["/a/{x...}", "/a/{x...}/b"]],
     [["/a/{x}/b", "/a/{x...}", "/a/b/b"]],
     [["/a/{x}/b", "/b/{x}/b", "/c/b/{x}"]],
+    [["/a/{x...}", "/a/{x...}:go", "/a/{x...}:stop", "/a/{x}:go", "/a/{x...}/b"]],
   ])("%j is clear", (paths) => {
     expect(() => arrangePaths(paths)).not.toThrow();
   });
@@ -45,6 +47,10 @@ test.each([
   ["/a/:x"],
   ["/a/*"],
   ["/a b"],
+  ["/a/b:go"],
+  ["/a/{x}:go/b"],
+  ["/a/{x}:"],
+  ["/a/{x}:a:b"],
   ["/%61"],
 ])("%s is no path", (path) => {
   expect(() => readPath(path)).toThrow("is no path of an endpoint");

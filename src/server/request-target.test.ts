@@ -19,6 +19,10 @@ const PATHS = [
   "/admin/keys/{id...}",
   "/admin/keys/{id...}/rotate",
   "/sets/{set}/files/{file...}",
+  "/beta/{model...}",
+  "/beta/{model...}:ask",
+  "/beta/{model...}:count",
+  "/only/{name}:go",
 ];
 
 const server = Bun.serve({
@@ -54,6 +58,16 @@ test.each([
   ["/v1/models?x=%2e%2e//\\", "/v1/models"],
   ["http://elsewhere/v1/models", "/v1/models"],
   ["/v1/models/gpt", "/v1/models/{model...}", "gpt"],
+  ["/beta/gpt:ask", "/beta/{model...}:ask", "gpt"],
+  ["/beta/gpt:count?a=:ask", "/beta/{model...}:count", "gpt"],
+  ["/beta/gpt:8b", "/beta/{model...}", "gpt:8b"],
+  ["/beta/gpt:8b:ask", "/beta/{model...}:ask", "gpt:8b"],
+  ["/beta/vendor/gpt:8b:ask", "/beta/{model...}:ask", "vendor/gpt:8b"],
+  ["/beta/vendor%2Fgpt%3Aask", "/beta/{model...}:ask", "vendor/gpt"],
+  ["/beta/a:ask/b:count", "/beta/{model...}:count", "a:ask/b"],
+  ["/beta/:ask", "/beta/{model...}", ":ask"],
+  ["/beta/gpt:asked", "/beta/{model...}", "gpt:asked"],
+  ["/only/a:go", "/only/{name}:go", "a"],
   ["/v1/models/gpt?a", "/v1/models/{model...}", "gpt"],
   ["/v1/models/vendor/model:7b", "/v1/models/{model...}", "vendor/model:7b"],
   ["/v1/models/vendor%2Fmodel%3A7b%20x", "/v1/models/{model...}", "vendor/model:7b x"],
@@ -105,6 +119,9 @@ test.each([
   ["/admin/backends/a/other"],
   ["/admin/backends/a/weight/x"],
   ["/sets/1/files"],
+  ["/only/a"],
+  ["/only/a:went"],
+  ["/only/:go"],
 ])("%s names nothing and is in order", async (target) => {
   const found = await read(target);
   expect([found.route, found.flaw]).toEqual([undefined, undefined]);

@@ -7,7 +7,7 @@
 
 import type { BunRequest } from "bun";
 import type { FetchHandler, Served, Server } from "./listener.ts";
-import { arrangePaths, fits, readPath, type Shape, segmentName } from "./path-pattern.ts";
+import { arrangePaths, fits, readPath, type Shape, segmentName, verbOf, withoutVerb } from "./path-pattern.ts";
 import { answerForUnopenedFile } from "./unopened-file.ts";
 
 export interface RequestTarget {
@@ -39,13 +39,19 @@ export function serveTargets(first: Surface, ...others: readonly Surface[]): Req
   const paths = surfaces.flatMap((surface) => surface.paths);
   const surfaceOf = new Map(surfaces.flatMap((surface) => surface.paths.map((path) => [path, surface] as const)));
   const routes: NonNullable<Served["routes"]> = {};
-  for (const [native, { path, shape }] of arrangePaths(paths)) {
-    routes[native] = toNative(path, shape, surfaceOf.get(path) as Surface);
-  }
   const isServed = createServedCheck(paths);
+  const unmatched: FetchHandler = (request, server) =>
+    first.handle(request, server, readUnmatched(request.url, isServed));
+  for (const [native, arranged] of arrangePaths(paths)) {
+    routes[native] = arranged.reduceRight<FetchHandler>((otherwise, { path, shape }) => {
+      const handle = toNative(path, shape, surfaceOf.get(path) as Surface);
+      const verb = verbOf(shape.at(-1));
+      return verb === undefined ? handle : withVerb(verb, segmentName(shape.length - 1), handle, otherwise);
+    }, unmatched);
+  }
   return {
     routes,
-    fetch: (request, server) => first.handle(request, server, readUnmatched(request.url, isServed)),
+    fetch: unmatched,
     error: answerForUnopenedFile,
   };
 }
@@ -63,6 +69,15 @@ function toNative(path: string, shape: Shape, surface: Surface): FetchHandler {
   return (request, server) => {
     const { params } = request as BunRequest & { params: Record<string, string> };
     return surface.handle(request, server, readParameters(path, shape, params, request.url));
+  };
+}
+
+/** @param last - the name of the segment that has the verb at its end */
+function withVerb(verb: string, last: string, handle: FetchHandler, otherwise: FetchHandler): FetchHandler {
+  return (request, server) => {
+    const { params } = request as BunRequest & { params: Record<string, string> };
+    const isNamed = withoutVerb(params[last] as string, verb) !== undefined;
+    return isNamed ? handle(request, server) : otherwise(request, server);
   };
 }
 
@@ -88,8 +103,9 @@ function readParameters(route: string, shape: Shape, params: Record<string, stri
     const text = typeof segment === "string" ? segment : (params[segmentName(index)] as string);
     written += `/${text}`;
     if (typeof segment === "string") continue;
+    const value = withoutVerb(text, segment.verb) as string;
     const before = parameters[segment.name];
-    parameters[segment.name] = before === undefined ? text : `${before}/${text}`;
+    parameters[segment.name] = before === undefined ? value : `${before}/${value}`;
   }
   return { route, parameters, path, flaw: flawOfWritten(written, path) };
 }
