@@ -1,23 +1,17 @@
 // An estimate of the input tokens of a Messages request, for backends that cannot count.
-//
-// Heuristic: a token is about four ASCII letters; scripts beyond Latin need up to one token per character, which their
-// length in UTF-8 tells (three bytes for most CJK characters). Pictures and files count by kind, not by their base64.
-// Every turn and tool has a small overhead. The result is meant to be slightly high rather than low.
 
-import { IMAGE_TOKENS, USUAL_BYTES_PER_TOKEN } from "../../generation/token-facts.ts";
+import { IMAGE_TOKENS } from "../../generation/token-facts.ts";
 import { isObject, type JsonObject } from "../../lib/json.ts";
 import { arrayOf, textOf } from "../reading.ts";
-
-/** What each byte beyond the first of a character adds, in characters. */
-const WEIGHT_OF_EXTRA_BYTE = 1.5;
-const TOKENS_PER_TURN = 4;
-const TOKENS_PER_BLOCK = 2;
-const TOKENS_PER_TOOL = 12;
-/** The instructions that a list of tools brings along. */
-const TOKENS_FOR_TOOLS = 300;
-const TOKENS_PER_PAGE = 2_000;
-/** Base64 characters of a page in an ordinary PDF. */
-const PAGE_LENGTH = 70_000;
+import {
+  jsonTokens,
+  pageTokens,
+  TOKENS_FOR_TOOLS,
+  TOKENS_PER_BLOCK,
+  TOKENS_PER_TOOL,
+  TOKENS_PER_TURN,
+  textTokens,
+} from "../token-estimate.ts";
 
 export function estimateInputTokens(body: JsonObject): number {
   let tokens = TOKENS_PER_TURN + contentTokens(body.system);
@@ -68,14 +62,5 @@ function documentTokens(source: unknown): number {
   if (!isObject(source)) return 0;
   if (source.type === "text") return textTokens(textOf(source.data));
   if (source.type === "content") return contentTokens(source.content);
-  return TOKENS_PER_PAGE * Math.max(1, Math.ceil(textOf(source.data).length / PAGE_LENGTH));
-}
-
-function jsonTokens(value: unknown): number {
-  return value === undefined ? 0 : textTokens(JSON.stringify(value));
-}
-
-function textTokens(text: string): number {
-  const extraBytes = Buffer.byteLength(text, "utf8") - text.length;
-  return (text.length + WEIGHT_OF_EXTRA_BYTE * extraBytes) / USUAL_BYTES_PER_TOKEN;
+  return pageTokens(textOf(source.data));
 }

@@ -4,10 +4,11 @@ import type { Citation, ContentPart, ReasoningPart } from "../../generation/cont
 import type { GenerationResult } from "../../generation/result.ts";
 import type { JsonObject } from "../../lib/json.ts";
 import type { AnswerContext } from "../protocol.ts";
+import type { Seal } from "../seal-payload.ts";
 import { inputOf } from "../tool-input.ts";
 import { encodeSearchResult } from "./content-encoder.ts";
 import { encodeFinish } from "./finish-reason.ts";
-import { type Seal, wrapSeal } from "./foreign-seal.ts";
+import { wrapSeal } from "./foreign-seal.ts";
 import { encodeUsage } from "./usage.ts";
 import { type Block, isBlock } from "./wire.ts";
 
