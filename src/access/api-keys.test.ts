@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
-import { type AccessControl, createAccessControl, requireModel } from "./api-keys.ts";
+import { type AccessControl, createAccessControl, keyInQuery, requireModel } from "./api-keys.ts";
 import type { Caller, Scope } from "./caller.ts";
 import { createKeyIdentity } from "./key-identity.ts";
 
@@ -62,6 +62,22 @@ describe("blocking", () => {
     const { keyId } = outcome(access, bearer(READER), "read") as Caller;
     expect(keyId).toMatch(/^key-[0-9a-f]{10}$/);
     expect(outcome(moved, bearer(READER), "read")).toMatchObject({ keyId });
+  });
+
+  test.each(["x-api-key", "x-goog-api-key"])("a key may stand in %s", (name) => {
+    expect(outcome(access, new Headers({ [name]: WRITER }))).toMatchObject({ keyId: "writer" });
+  });
+
+  test("a key in the query counts where no header has one", () => {
+    const ask = (headers: Headers, url: string) => {
+      const visit: { caller: Caller | undefined } = { caller: undefined };
+      void access.authorize(headers, "write", visit, keyInQuery(url));
+      return visit.caller?.keyId;
+    };
+    expect(ask(new Headers(), `http://h/p?a=1&key=${encodeURIComponent(WRITER)}`)).toBe("writer");
+    expect(ask(bearer(WRITER), "http://h/p?key=unknown-key-1234")).toBe("writer");
+    expect(() => ask(bearer("unknown-key-1234"), `http://h/p?key=${WRITER}`)).toThrow("not valid");
+    expect([keyInQuery("http://h/p"), keyInQuery("http://h/p?key=")]).toEqual([undefined, undefined]);
   });
 
   test("without a key, 401 says how to send one", () => {

@@ -16,8 +16,14 @@ export interface AccessControl {
    * checked for the first time.
    * @param scope - "any_key": whatever scopes it has, but it must have a key or a token, in mode permissive too
    * @param visit - gets the caller behind the request's key or token, also one that is refused
+   * @param inQuery - a key in the query, which counts where no header has one
    */
-  authorize(headers: Headers, scope: Scope | "any_key", visit: WithCaller): void | Promise<void>;
+  authorize(
+    headers: Headers,
+    scope: Scope | "any_key",
+    visit: WithCaller,
+    inQuery?: string | undefined,
+  ): void | Promise<void>;
 }
 
 interface WithCaller {
@@ -66,9 +72,9 @@ export function createAccessControl(
   }
 
   return {
-    authorize(headers, scope, visit) {
+    authorize(headers, scope, visit, inQuery) {
       if (!blocking && accepted.size === 0 && tokens === undefined && scope !== "any_key" && stored.isEmpty) return;
-      const key = presentedKey(headers);
+      const key = presentedKey(headers) ?? inQuery;
       const found = key === undefined ? undefined : (accepted.get(key) ?? tokens?.accept(key) ?? stored.accept(key));
       if (found instanceof Promise) return found.then((token) => admit(token, true, scope, visit));
       admit(found, key !== undefined, scope, visit);
@@ -103,12 +109,18 @@ export function requireModel(caller: Caller | undefined, model: string): void {
   throw new GatewayError(ERRORS.modelNotAllowed, message, { param: "model" });
 }
 
-/** The key of a request, as a bearer token or as x-api-key. */
+/** The key of a request, as a bearer token, as x-api-key or as x-goog-api-key. */
 export function presentedKey(headers: Headers): string | undefined {
   const authorization = headers.get("authorization");
   if (authorization !== null) {
     const key = /^bearer\s+(\S+)\s*$/i.exec(authorization)?.[1];
     if (key !== undefined) return key;
   }
-  return headers.get("x-api-key") ?? undefined;
+  return headers.get("x-api-key") ?? headers.get("x-goog-api-key") ?? undefined;
+}
+
+/** The key in a URL, as clients of Google's API may send it; an empty one is none. */
+export function keyInQuery(url: string): string | undefined {
+  const query = url.indexOf("?");
+  return query < 0 ? undefined : new URLSearchParams(url.slice(query)).get("key") || undefined;
 }

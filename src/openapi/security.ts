@@ -18,6 +18,12 @@ export const SECURITY_SCHEMES = {
     name: "X-API-Key",
     description: "A key of api_keys; how Anthropic clients send it.",
   },
+  goog_api_key: {
+    type: "apiKey",
+    in: "header",
+    name: "X-Goog-Api-Key",
+    description: "A key of api_keys; how clients of Gemini's API send it.",
+  },
   admin_bearer: { type: "http", scheme: "bearer", description: "admin.auth.method: bearer_token or oidc" },
   admin_basic: { type: "http", scheme: "basic", description: "admin.auth.method: basic" },
   admin_api_key: {
@@ -37,13 +43,15 @@ export const SECURITY_SCHEMES = {
 
 type Requirement = Partial<Record<keyof typeof SECURITY_SCHEMES, string[]>>;
 
+const KEYS: readonly Requirement[] = [{ bearer: [] }, { api_key: [] }, { goog_api_key: [] }];
+
 /** Where nothing is needed, an empty requirement stands beside the others: it depends on the configuration. */
 const REQUIREMENTS: Readonly<Record<Audience, readonly Requirement[]>> = {
   open: [],
-  read: [{ bearer: [] }, { api_key: [] }, {}],
-  write: [{ bearer: [] }, { api_key: [] }, {}],
-  files: [{ bearer: [] }, { api_key: [] }, {}],
-  any_key: [{ bearer: [] }, { api_key: [] }],
+  read: [...KEYS, {}],
+  write: [...KEYS, {}],
+  files: [...KEYS, {}],
+  any_key: KEYS,
   admin: [{ admin_bearer: [] }, { admin_basic: [] }, { admin_api_key: [] }, { admin_session: [] }, {}],
   metrics: [{ metrics_basic: [] }, {}],
 };

@@ -122,6 +122,8 @@ export interface ErrorWords {
   errorSchema?: string;
   /** A further header for the id of the request, where the clients of the format look for one. */
   idHeader?: string;
+  /** The name of the schema of such an error in the OpenAPI document. */
+  errorSchema?: string;
 }
 
 /** The access rule of an endpoint and its handler, at any path. */
@@ -137,6 +139,8 @@ export interface Answering extends ErrorWords {
   isForGuests?: boolean;
   /** The lowest role that may use it, with the access "admin"; left out: admin. */
   role?: Role;
+  /** Its clients may send their key in the query, as ?key=. */
+  takesKeyInQuery?: boolean;
   /** Asked all the time by probes: its lines in the access log have the level debug while all is well. */
   isWatched?: boolean;
   /** Its bodies are files, of any size: more of them is taken from clients that are refused (drain-body.ts). */

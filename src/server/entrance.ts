@@ -1,6 +1,6 @@
 // Who may come in: callers by their key, administrators by their door, everyone within the limits.
 
-import { type AccessControl, presentedKey } from "../access/api-keys.ts";
+import { type AccessControl, keyInQuery, presentedKey } from "../access/api-keys.ts";
 import type { ClientAddressReader } from "../access/client-address.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
@@ -29,7 +29,7 @@ interface Visitor {
   request: Request;
   server: Server;
   context: RequestContext;
-  endpoint: Pick<Answering, "operation"> | undefined;
+  endpoint: Pick<Answering, "operation" | "takesKeyInQuery"> | undefined;
   /** Headers of the answer, for the limits. */
   headers: Record<string, string>;
   administrator: Administrator | undefined;
@@ -57,10 +57,10 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
 
   /** @param caller - undefined: of the client alone */
   function limitQuery(
-    { request, context }: Pick<Visitor, "request" | "context">,
+    { request, context, endpoint }: Pick<Visitor, "request" | "context" | "endpoint">,
     caller: RequestContext["caller"],
   ): LimitQuery {
-    const key = limiter.hasBypassKeys ? presentedKey(request.headers) : undefined;
+    const key = limiter.hasBypassKeys ? (presentedKey(request.headers) ?? queryKey(request, endpoint)) : undefined;
     return { clientAddress: context.peerAddress(), keyId: caller?.keyId, perMinute: caller?.requestsPerMinute, key };
   }
 
@@ -108,17 +108,23 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
       if (endpoint.access === "admin") admitAdministrator(visitor, endpoint);
       else if (endpoint.access !== "open") {
         if (pageRefusal !== undefined) throw new GatewayError(ERRORS.forbidden, pageRefusal);
-        const authorizing = access.authorize(visitor.request.headers, endpoint.access, visitor.context);
+        const { request, context } = visitor;
+        const inQuery = queryKey(request, endpoint);
+        const authorizing = access.authorize(request.headers, endpoint.access, context, inQuery);
         return authorizing === undefined ? limited(visitor) : authorizing.then(() => limited(visitor));
       } else if (endpoint.credentials?.areWanted()) return checkCredentials(endpoint.credentials, visitor);
     },
     /** Wrong credentials cost the client a token; the 429 when it has none left. */
-    guessed(visitor: Pick<Visitor, "request" | "context">): MaybeRefused | Promise<MaybeRefused> {
+    guessed(visitor: Pick<Visitor, "request" | "context" | "endpoint">): MaybeRefused | Promise<MaybeRefused> {
       if (!limiter.limitsRequests) return undefined;
       const refusal = limiter.takeForGuess(limitQuery(visitor, undefined));
       return refusal instanceof Promise ? refusal.then(refusalOf) : refusalOf(refusal);
     },
   };
+}
+
+function queryKey({ url }: Request, endpoint: Visitor["endpoint"]): string | undefined {
+  return endpoint?.takesKeyInQuery === true ? keyInQuery(url) : undefined;
 }
 
 function refusalOf(decision: Decision | undefined): MaybeRefused {
