@@ -34,7 +34,8 @@ export interface GenerationParts {
   begun: RequestReporter["begun"];
 }
 
-type ReadJson = (body: JsonObject) => RequestSummary;
+/** @param parameters - of the path, which may name the model */
+type ReadJson = (body: JsonObject, parameters: Call["parameters"]) => RequestSummary;
 /** The same of a form, which may hold files; the model may be one that the form does not name. */
 type ReadForm = (form: FormBody) => RequestSummary;
 
@@ -47,6 +48,8 @@ export interface GenerationEndpoint {
   arrange?(call: Call, asked: ModelRequest): ModelRequest | Promise<ModelRequest>;
   /** Answers in the gateway's own words where no backend is needed; undefined: a backend is asked. */
   answerHere?(call: Call, asked: ModelRequest): Response | Promise<Response> | undefined;
+  /** Its clients may send their key in the query. */
+  takesKeyInQuery?: boolean;
   /** Sees what was generated before it is answered; `ended` resolves when a stream is over, if one was asked for. */
   noted?(call: Call, asked: ModelRequest, generated: Generated, ended: Promise<unknown> | undefined): void;
   /** The form of the stream for clients that do not read Server-Sent Events. */
@@ -71,12 +74,13 @@ export function errorsOf({ ownErrors, errorBody }: ClientWords): ErrorWords {
 }
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
-  const { operation, maxBodyBytes, read, arrange, answerHere, noted, framing, wording } = endpoint;
+  const { operation, maxBodyBytes, read, arrange, answerHere, noted, framing, takesKeyInQuery, wording } = endpoint;
   const { generate, names, bodies, now, wallTime, begun } = parts;
   const client = wording?.words ?? clientWords(conventionsOf(operation));
   return {
     access: "write",
     operation,
+    ...(takesKeyInQuery !== undefined && { takesKeyInQuery }),
     ...errorsOf(client),
     async handle(call) {
       const { context, request } = call;
@@ -86,8 +90,8 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       const body = await (isForm
         ? bodies.readForm(request, context, limits)
         : bodies.readJson(request, context, limits));
-      noteAsked(record, body.value, context.settings.telemetry.record_user);
-      const summary = isForm ? read.form(body as FormBody) : read(body.value);
+      noteAsked(record, body.value, call.parameters.model, context.settings.telemetry.record_user);
+      const summary = isForm ? read.form(body as FormBody) : read(body.value, call.parameters);
       record.operation = operation;
       record.model = cut(summary.model);
       record.stream = summary.stream;
@@ -134,9 +138,9 @@ const encoder = new TextEncoder();
 const MAX_MODEL_LENGTH = 256;
 
 /** Notes the user and the model, even where the body is refused later. */
-function noteAsked(record: RequestRecord, value: unknown, recordsUser: boolean): void {
+function noteAsked(record: RequestRecord, value: unknown, named: string | undefined, recordsUser: boolean): void {
   if (recordsUser) record.endUser = endUserOf(value);
-  const model = isObject(value) ? value.model : undefined;
+  const model = named ?? (isObject(value) ? value.model : undefined);
   if (typeof model === "string") record.model = cut(model);
 }
 
@@ -198,7 +202,11 @@ function answer(
     headers["Content-Type"] = generated.result.contentType;
     const { dropped } = call.context.record;
     if (dropped !== undefined && dropped.length > 0) headers["X-Signalbox-Dropped"] = droppedHeader(dropped);
-    return new Response(generated.result.body as Uint8Array<ArrayBuffer>, { headers });
+    // The whole answer of a backend that does not stream, told in events.
+    const isFramed = framing !== undefined && generated.result.contentType === EVENT_STREAM;
+    if (isFramed) headers["Content-Type"] = framing.contentType;
+    const told = isFramed ? rewritten(generated.result.body, framing) : generated.result.body;
+    return new Response(told as Uint8Array<ArrayBuffer>, { headers });
   }
   headers["Content-Type"] = framing?.contentType ?? generated.result.contentType ?? EVENT_STREAM;
   headers["Cache-Control"] = "no-cache";
@@ -261,8 +269,7 @@ function errorBodyFor(
   requestId: string,
 ): Uint8Array | string {
   if (client.ownErrors === undefined) return forwardableErrorBody(status, body);
-  const { frameType } = client.ownErrors;
-  if (isNative && frameType !== undefined && hasStandardError(body, frameType)) return body;
+  if (isNative && hasStandardError(body, client.ownErrors)) return body;
   const { message, type, code, param } = standardError(status, body);
   return JSON.stringify(
     client.errorBody({ status, message, type, code, ...(typeof param === "string" ? { param } : {}), requestId }),

@@ -5,46 +5,13 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { ModelListEntry } from "../models/list.ts";
 import type { PublicMetadata } from "../models/metadata-lookup.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
-import type { ModelRequest } from "../pipeline/model-request.ts";
-import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { messagesClient } from "../protocols/messages/index.ts";
-import type { Call } from "../server/endpoint.ts";
 import { errorsOf } from "./generation.ts";
-import {
-  allowedModels,
-  findAllowed,
-  type ModelParts,
-  modelFields,
-  modelParameter,
-  OF_A_READER,
-  unknownModel,
-} from "./models.ts";
-
-/** Marks a count that is the gateway's estimate. */
-const ESTIMATE_HEADER = "X-Signalbox-Estimate";
-
-export async function estimatedCount(
-  { headers, context }: Call,
-  { model, body }: Pick<ModelRequest, "model" | "body">,
-  models: ModelParts,
-): Promise<Response> {
-  if ((await models.fleet.models.find(model)) === undefined) throw await unknownModel(models, model, context.caller);
-  return Response.json(
-    { input_tokens: estimateInputTokens(body.value) },
-    { headers: { ...headers, [ESTIMATE_HEADER]: "1" } },
-  );
-}
+import { allowedModels, findAllowed, type ModelParts, modelFields, modelParameter, OF_A_READER } from "./models.ts";
 
 /** How every endpoint in these shapes tells of errors. */
 export function messagesErrors() {
   return errorsOf(messagesClient);
-}
-
-const MESSAGES_PATHS = /^\/(?:anthropic|v1\/messages)(?:\/|$)/;
-
-/** SDKs of the Messages API read errors in its shape alone, also at a path that does not exist. */
-export function messagesErrorsAt(path: string): ReturnType<typeof messagesErrors> | undefined {
-  return MESSAGES_PATHS.test(path) ? messagesErrors() : undefined;
 }
 
 const DEFAULT_PAGE = 20;

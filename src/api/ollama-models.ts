@@ -27,13 +27,6 @@ export const OF_A_MACHINE: readonly (readonly [beginning: string, reason: string
   "is not offered: models belong to the backends, so add and remove them there. GET /api/tags lists those that are served.",
 ]);
 
-const OLLAMA_PATHS = /^\/api(?:\/|$)/;
-
-/** Clients of Ollama read errors in its shape alone, also at a path that does not exist. */
-export function ollamaErrorsAt(path: string): ReturnType<typeof errorsOf> | undefined {
-  return OLLAMA_PATHS.test(path) ? errorsOf(OLLAMA_WORDS) : undefined;
-}
-
 /** Tools put the tag `:latest` behind names; where only the model without it is served, that one is meant. */
 export function withoutTag(models: ModelParts, asked: ModelRequest): ModelRequest {
   const model = servedName(models, asked.model);

@@ -1,5 +1,6 @@
 // Every endpoint of the public API, in the order of the OpenAPI document.
 
+import type { Operation } from "../backends/kinds.ts";
 import type { Budgets } from "../budgets/budgets.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { FilesInUse } from "../files/file-store.ts";
@@ -11,10 +12,13 @@ import { readChatRequest } from "../protocols/chat/read-request.ts";
 import { readCompletionRequest } from "../protocols/completions/read-request.ts";
 import { readSparseEmbeddingRequest } from "../protocols/embed-sparse/read-request.ts";
 import { readEmbeddingRequest } from "../protocols/embeddings/read-request.ts";
+import { estimateInputTokens } from "../protocols/messages/count-tokens.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
 import { readRerankRequest } from "../protocols/rerank/read-request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
 import { type AttachmentParts, arrangeAttachments } from "./attachments.ts";
+import { contentRoutes } from "./content.ts";
+import { estimated } from "./estimated.ts";
 import { fileRoutes } from "./file-routes.ts";
 import { FILE_SCHEMAS } from "./file-schemas.ts";
 import type { UploadParts } from "./file-upload.ts";
@@ -24,12 +28,12 @@ import type { GenerationParts } from "./generation.ts";
 import { GENERATION_SCHEMAS } from "./generation-schemas.ts";
 import { keyRoutes } from "./me.ts";
 import { MEDIA_SCHEMAS, mediaRoutes } from "./media-routes.ts";
-import { estimatedCount, messagesErrors, messagesErrorsAt, messagesModelRoutes } from "./messages.ts";
+import { messagesErrors, messagesModelRoutes } from "./messages.ts";
 import { MESSAGES_FILES } from "./messages-files.ts";
 import { MODEL_SCHEMAS } from "./model-schemas.ts";
 import { type ModelParts, modelRoutes } from "./models.ts";
 import { ollamaRoutes } from "./ollama.ts";
-import { OF_A_MACHINE, ollamaErrorsAt, ollamaModelRoutes } from "./ollama-models.ts";
+import { OF_A_MACHINE, ollamaModelRoutes } from "./ollama-models.ts";
 import { OLLAMA_SCHEMAS } from "./ollama-schemas.ts";
 import { arrangeBrought, arrangeResponse, noteResponse, type ResponsesParts } from "./responses.ts";
 import { welcomeRoutes } from "./welcome.ts";
@@ -61,16 +65,17 @@ export const NOT_BUILT: readonly (string | readonly [beginning: string, reason: 
   "/v1/uploads",
   "/v1/vector_stores",
   "/v1/videos",
-  "/v1beta",
+  "/v1beta/batches",
+  "/v1beta/cachedContents",
+  "/v1beta/files",
+  "/v1beta/fileSearchStores",
+  "/v1beta/interactions",
+  "/v1beta/operations",
+  "/v1beta/tunedModels",
   "/anthropic/v1/messages/batches",
   ...OF_A_MACHINE,
   "/api",
 ];
-
-/** In whose words errors are told at a path where there may be no endpoint. */
-export function errorsAt(path: string) {
-  return messagesErrorsAt(path) ?? ollamaErrorsAt(path);
-}
 
 export interface PublicApiParts extends GenerationParts {
   files: FilesInUse;
@@ -80,8 +85,8 @@ export interface PublicApiParts extends GenerationParts {
   aliases(asked: ModelRequest): ModelRequest;
   responses: ResponsesParts;
   attachments: Omit<AttachmentParts, "files" | "bodies">;
-  /** True if a backend of the model counts tokens itself. */
-  hasCounter(model: string): boolean;
+  /** True if a backend of the model counts tokens itself, by this operation. */
+  hasCounter(model: string, operation: Operation): boolean;
   /** True if at least one backend can take requests. */
   isReady(): boolean;
   /** Limits of requests. */
@@ -109,6 +114,7 @@ export function publicRoutes(parts: PublicApiParts): DescribedEndpoint[] {
   return [
     ...ofModels.map((endpoint) => ({ ...endpoint, schemas: MODEL_SCHEMAS })),
     ...ofGeneration.map((endpoint) => ({ ...endpoint, schemas: GENERATION_SCHEMAS })),
+    ...contentRoutes(parts, { ...parts, ...parts.attachments }),
     ...ofMedia.map((endpoint) => ({ ...endpoint, schemas: MEDIA_SCHEMAS })),
     ...ofOllama.map((endpoint) => ({ ...endpoint, schemas: OLLAMA_SCHEMAS })),
     ...fileRoutes(files, OPENAI_FILES).map((endpoint) => ({ ...endpoint, schemas: FILE_SCHEMAS })),
@@ -237,7 +243,10 @@ function messagesRoutes(parts: PublicApiParts): DescribedEndpoint[] {
       maxBodyBytes: BODY_LIMITS.messages,
       read: (body) => ({ ...readCountTokensRequest(body), stream: false, choices: 1, affinity: () => undefined }),
       arrange: (call, asked) => ofFiles(call, aliases(asked)),
-      answerHere: (call, asked) => (hasCounter(asked.model) ? undefined : estimatedCount(call, asked, models)),
+      answerHere(call, { model, operation, body }) {
+        if (hasCounter(model, operation)) return undefined;
+        return estimated(call, model, models, () => ({ input_tokens: estimateInputTokens(body.value) }));
+      },
       id: "countTokens",
       summary: "Number of input tokens",
       description: "An estimate, marked by X-Signalbox-Estimate, where no backend of the model counts itself.",

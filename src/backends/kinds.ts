@@ -19,9 +19,11 @@ import { bareName, resourceOf, usualAddress, versionMember } from "./vertex/addr
 export type Operation =
   | ProtocolName
   | "count-tokens"
+  | "count-content"
   | "invoke-count-tokens"
   | "embeddings"
   | "embed-content"
+  | "embed-one-content"
   | "invoke-embeddings"
   | "rerank"
   | "embed-sparse"
@@ -37,9 +39,11 @@ export type Operation =
 /** The formats of operations that do not have the name of theirs. */
 const FORMATS: ReadonlyMap<Operation, ProtocolName | undefined> = new Map([
   ["count-tokens", undefined],
+  ["count-content", undefined],
   ["invoke-count-tokens", undefined],
   ["embeddings", undefined],
   ["embed-content", undefined],
+  ["embed-one-content", undefined],
   ["invoke-embeddings", undefined],
   ["rerank", undefined],
   ["embed-sparse", undefined],
@@ -80,14 +84,25 @@ export function writesText(operation: Operation): boolean {
   return !FORMATS.has(operation);
 }
 
+/** The formats whose headers and errors operations have that have no format of their own. */
+const CONVENTIONS: ReadonlyMap<Operation, ProtocolName> = new Map([
+  ["count-tokens", "messages"],
+  ["count-content", "generate-content"],
+  ["embed-content", "generate-content"],
+  ["embed-one-content", "generate-content"],
+]);
+
+/** Operations that no vendor bills. */
+const FREE: ReadonlySet<Operation> = new Set(["count-tokens", "count-content"]);
+
 /** True if no vendor bills it. */
 export function isFree(operation: Operation): boolean {
-  return operation === "count-tokens";
+  return FREE.has(operation);
 }
 
 /** The format whose headers and errors an operation has, though it may have no format of its own. */
 export function conventionsOf(operation: Operation): ProtocolName | undefined {
-  return operation === "count-tokens" ? "messages" : formatOf(operation);
+  return CONVENTIONS.get(operation) ?? formatOf(operation);
 }
 
 /** Operations that can be done by means of others, in order of preference, because their formats are translated. */
@@ -95,8 +110,11 @@ const STAND_INS: Readonly<Record<Operation, readonly Operation[]>> = {
   chat: ["messages", "generate-content", "responses", "converse"],
   responses: ["messages", "generate-content", "chat", "converse"],
   messages: ["generate-content", "chat", "responses", "converse"],
+  "generate-content": ["messages", "chat", "responses", "converse"],
   "count-tokens": ["invoke-count-tokens"],
   embeddings: ["embed-content", "invoke-embeddings"],
+  "embed-content": ["embeddings", "invoke-embeddings"],
+  "embed-one-content": ["embeddings", "embed-content", "invoke-embeddings"],
   images: ["image-content"],
 };
 
@@ -558,7 +576,9 @@ const ROWS: Readonly<Record<Exclude<BackendKindName, "bedrock" | "vertex">, Back
     paths: {
       // Without alt=sse a streamed answer would be one JSON array.
       "generate-content": "/v1beta/models/{model}:{generateContent|streamGenerateContent?alt=sse}",
+      "count-content": "/v1beta/models/{model}:countTokens",
       "embed-content": "/v1beta/models/{model}:batchEmbedContents",
+      "embed-one-content": "/v1beta/models/{model}:embedContent",
       "image-content": "/v1beta/models/{model}:generateContent",
     },
     modelList: {

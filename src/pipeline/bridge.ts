@@ -81,7 +81,7 @@ export function createSignatureMemory(now: () => number): SignatureMemory {
 
 export function createBridge(parts: BridgeParts): Bridge {
   const { prompts, metadataOf, listedAs, fetchExternal, signatures, clock, log } = parts;
-  const prepareVectors = createVectorBridge(clock.now);
+  const prepareVectors = createVectorBridge(clock.now, noteLostMembers);
   const unixTime = () => Math.floor(clock.wallTime() / 1000);
   const prepareMedia = createMediaBridge({ listedAs, unixTime, noteDropped: noteLostMembers });
   const decoded = new WeakMap<JsonObject, GenerationRequest>();
@@ -289,7 +289,7 @@ export function createBridge(parts: BridgeParts): Bridge {
       const operation = askedBy(backend, request);
       const format = formatOf(request.operation);
       if (format === undefined) {
-        const prepared = prepareVectors(request, backend, operation);
+        const prepared = prepareVectors(context, request, backend, operation);
         if (prepared !== undefined) return prepared;
         const members = ownMembers(context, operation, request.model, backend);
         const bytes = request.body.bytes();

@@ -4,7 +4,6 @@
 import type { Backend } from "../backends/backend.ts";
 import { operationPath } from "../backends/backend.ts";
 import type { Operation } from "../backends/kinds.ts";
-import type { Dropped } from "../generation/dropped.ts";
 import { FormBody } from "../lib/form-body.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { objectNearEnd } from "../lib/json-tail.ts";
@@ -25,7 +24,7 @@ import { imageStreamEdits } from "../protocols/images/stream-edits.ts";
 import type { AnswerEdits } from "../protocols/protocol.ts";
 import { EVENT_STREAM } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
-import type { ModelRequest, Prepared, SideBySide } from "./model-request.ts";
+import type { ModelRequest, NoteDropped, Prepared, SideBySide } from "./model-request.ts";
 import { wholeAnswers } from "./vector-bridge.ts";
 
 interface MediaBridgeParts {
@@ -33,7 +32,7 @@ interface MediaBridgeParts {
   listedAs(backendName: string, model: string): string | undefined;
   /** Unix time in seconds. */
   unixTime(): number;
-  noteDropped(context: RequestContext, backend: Backend, operation: Operation, dropped: readonly Dropped[]): void;
+  noteDropped: NoteDropped;
 }
 
 const encoder = new TextEncoder();

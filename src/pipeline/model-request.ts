@@ -3,6 +3,7 @@
 import type { Backend } from "../backends/backend.ts";
 import type { Operation } from "../backends/kinds.ts";
 import type { Settings } from "../config/sections/registry.ts";
+import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import type { Usage } from "../generation/usage.ts";
@@ -109,6 +110,14 @@ export interface SideBySide {
   /** What their answers are together, as the client gets it. */
   join(answers: readonly Uint8Array[]): { body: Uint8Array; contentType: string; usage: Usage | undefined };
 }
+
+/** Notes what of a request is lost that is not translated by way of the neutral model. */
+export type NoteDropped = (
+  context: RequestContext,
+  backend: Backend,
+  operation: Operation,
+  dropped: readonly Dropped[],
+) => void;
 
 /** Puts a request into the format of a backend. */
 export interface Bridge {

@@ -1,7 +1,7 @@
 // What an attempt may cost and did cost, for the budgets of its caller: set aside before it, settled behind it.
 
 import type { BackendEntry } from "../backends/board.ts";
-import { drawsPictures, isFree, writesText } from "../backends/kinds.ts";
+import { drawsPictures, formatOf, isFree, type Operation, writesText } from "../backends/kinds.ts";
 import { type Amounts, NOTHING } from "../budgets/amounts.ts";
 import type { Budgets, Reservation, Reserved } from "../budgets/budgets.ts";
 import { BudgetError } from "../budgets/refusal.ts";
@@ -11,10 +11,11 @@ import { mostTokensOfBody, TextCount, usualTokensOfBody } from "../generation/to
 import type { Usage } from "../generation/usage.ts";
 import type { Eventually } from "../lib/eventually.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
-import type { JsonObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
 import { isPictureBase64 } from "../media/media-types.ts";
 import type { PriceOf } from "../models/prices.ts";
+import { clientProtocol } from "../protocols/registry.ts";
 import { type ModelPrices, nanosOf } from "../stats/costs.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
@@ -78,7 +79,9 @@ export function createSpending(parts: SpendingParts) {
       mostTokensOfBody(body.value, isPictureBase64),
       limits?.context_window ?? Number.POSITIVE_INFINITY,
     );
-    const most = writesText(operation) ? (askedOutput(body.value) ?? limits?.max_output ?? averages.of(model)) : 0;
+    const most = writesText(operation)
+      ? (askedOutput(body.value, operation) ?? limits?.max_output ?? averages.of(model))
+      : 0;
     const images = drawsPictures(operation) ? choices : 0;
     const output = (most ?? UNKNOWN_OUTPUT) * (images > 0 ? 1 : choices);
     const cost = nanosOf({ input: { total: input }, output: { total: output }, images }, prices);
@@ -172,9 +175,12 @@ function isBilled(failure: UpstreamFailure | undefined, seen: TextCount | undefi
 }
 
 /** The bound that the client has set. */
-function askedOutput({ max_completion_tokens, max_tokens, max_output_tokens }: JsonObject): number | undefined {
-  const bound = [max_completion_tokens, max_output_tokens, max_tokens].find((value) => typeof value === "number");
-  return bound as number | undefined;
+function askedOutput(body: JsonObject, operation: Operation): number | undefined {
+  const places = clientProtocol(formatOf(operation)).settings?.max_output_tokens ?? [];
+  const bounds = places.map((place) =>
+    place.split(".").reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), body),
+  );
+  return bounds.find((bound) => typeof bound === "number");
 }
 
 const ANSWERS = 100;

@@ -6,19 +6,29 @@ import type { Operation } from "../backends/kinds.ts";
 import type { Failure } from "../generation/result.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { parseJson } from "../lib/json.ts";
+import { withMembers } from "../lib/json-members.ts";
+import { JsonBody } from "../lib/request-body.ts";
 import { chatBackend } from "../protocols/chat/index.ts";
 import { decodeCount, encodeCount } from "../protocols/converse/count-tokens.ts";
 import { decodeVectors, encodeTexts, mostTexts } from "../protocols/converse/embeddings.ts";
 import { decodeError as decodeException } from "../protocols/converse/errors.ts";
 import { encodeSparseEmbedding, readSparseEmbeddingRequest } from "../protocols/embed-sparse/read-request.ts";
 import { decodeSparseEmbedding } from "../protocols/embed-sparse/response.ts";
+import { invalidField } from "../protocols/fields.ts";
+import {
+  batchFor,
+  decodeVectors as decodeAsked,
+  encodeTexts as encodeAsked,
+  vectorsAsked,
+} from "../protocols/generate-content/embed-content.ts";
 import { decodeEmbeddings, encodeEmbeddings, mostInputs } from "../protocols/generate-content/embeddings.ts";
 import { generateContentBackend } from "../protocols/generate-content/index.ts";
 import { DecodeError } from "../protocols/protocol.ts";
 import { encodeRerank, readRerankRequest, wantsTeiForm } from "../protocols/rerank/read-request.ts";
 import { decodeRerank } from "../protocols/rerank/response.ts";
 import type { Translation } from "../protocols/translate.ts";
-import type { ModelRequest, Prepared } from "./model-request.ts";
+import type { RequestContext } from "./context.ts";
+import type { ModelRequest, NoteDropped, Prepared } from "./model-request.ts";
 
 const MAX_BACKENDS = 1_000;
 const FORGET_MS = 60 * 60 * 1000;
@@ -26,8 +36,14 @@ const FORGET_MS = 60 * 60 * 1000;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** The result prepares a request, or returns undefined when the client's bytes can go as they are. */
-export function createVectorBridge(now: () => number) {
+/** Operations of clients of Gemini's format. */
+const GEMINI_VECTORS: ReadonlySet<Operation> = new Set(["embed-content", "embed-one-content"]);
+
+/**
+ * The result prepares a request, or returns undefined when the client's bytes can go as they are.
+ * @param noteDropped - is told what a request of another format has lost
+ */
+export function createVectorBridge(now: () => number, noteDropped: NoteDropped) {
   /** Backends that have shown that they are text-embeddings-inference, by name and address. */
   const teiBackends = new BoundedMap<true>({
     maxEntries: MAX_BACKENDS,
@@ -110,10 +126,56 @@ export function createVectorBridge(now: () => number) {
     };
   }
 
-  return (request: ModelRequest, backend: Backend, operation: Operation): Prepared | undefined => {
+  /** A request of the OpenAI format for vectors; undefined where its bytes can go as they are. */
+  function ofTexts(request: ModelRequest, backend: Backend, operation: Operation): Prepared | undefined {
     if (operation === "invoke-embeddings") return invokeEmbeddings(request, operation);
+    return operation === "embed-content" ? embedContent(request, backend, operation) : undefined;
+  }
+
+  /** Of a client of Gemini's format. Throws a 400 for more texts than the backend takes. */
+  function fromGemini(
+    context: RequestContext,
+    request: ModelRequest,
+    backend: Backend,
+    operation: Operation,
+  ): Prepared | undefined {
+    const { body: asked, model, operation: wanted } = request;
+    const { value } = asked;
+    const isBatch = wanted === "embed-content";
+    if (operation === wanted && backend.kind.embeds === undefined) {
+      const changes = {
+        ...(isBatch && batchFor(value, model)),
+        ...(value.model !== undefined && { model: undefined }),
+      };
+      return Object.keys(changes).length === 0 ? undefined : { operation, body: withMembers(asked.bytes(), changes) };
+    }
+    const { body, dropped } = encodeAsked(value, model, isBatch);
+    const count = vectorsAsked(value, isBatch);
+    const most = mostInputsAt(backend, model);
+    if (count > most) throw invalidField("requests", `this model's backend embeds ${most} at once.`);
+    noteDropped(context, backend, wanted, dropped);
+    const prepared = ofTexts({ ...request, operation: "embeddings", body: JsonBody.written(body) }, backend, operation);
+    const outer = wholeAnswers((answer) => decodeAsked(answer, count, isBatch));
+    if (prepared?.translation === undefined) {
+      return { operation, body: encoder.encode(JSON.stringify(body)), translation: outer };
+    }
+    const inner = prepared.translation;
+    return {
+      ...prepared,
+      translation: { ...inner, plain: (answer, read) => outer.plain(inner.plain(answer, read)) },
+    };
+  }
+
+  return (
+    context: RequestContext,
+    request: ModelRequest,
+    backend: Backend,
+    operation: Operation,
+  ): Prepared | undefined => {
+    if (GEMINI_VECTORS.has(request.operation)) return fromGemini(context, request, backend, operation);
     if (operation === "invoke-count-tokens") return invokeCount(request, backend, operation);
-    if (operation === "embed-content") return embedContent(request, backend, operation);
+    const texts = ofTexts(request, backend, operation);
+    if (texts !== undefined) return texts;
     if (request.operation === "rerank") return rerank(request, backend, operation);
     if (request.operation === "embed-sparse") return sparse(request, operation);
     return undefined;
@@ -127,12 +189,12 @@ export function createVectorBridge(now: () => number) {
 export function mostInputsOf(board: Pick<BackendBoard, "serving">, model: string): number {
   const serving = board.serving(model).map(({ backend }) => backend);
   if (serving.some(({ paths }) => paths.embeddings !== undefined)) return Number.POSITIVE_INFINITY;
-  return Math.min(
-    mostInputs({ model }),
-    ...serving.map(({ kind, paths }) =>
-      paths["invoke-embeddings"] === undefined ? mostInputs({ model, kind }) : mostTexts(model),
-    ),
-  );
+  return Math.min(mostInputs({ model }), ...serving.map((backend) => mostInputsAt(backend, model)));
+}
+
+function mostInputsAt({ kind, paths }: Backend, model: string): number {
+  if (paths.embeddings !== undefined) return Number.POSITIVE_INFINITY;
+  return paths["invoke-embeddings"] === undefined ? mostInputs({ model, kind }) : mostTexts(model);
 }
 
 /** A translation of answers that never stream. */

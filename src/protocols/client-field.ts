@@ -9,14 +9,25 @@ import { pathTo } from "../lib/json-path.ts";
 
 /** By the neutral field: what it is called where it has another name. The first one that the client wrote counts. */
 const NAMES: Readonly<Record<string, Partial<Record<ProtocolName, readonly string[]>>>> = {
-  messages: { responses: ["input"], completions: ["prompt"], "ollama-api": ["messages", "prompt"] },
-  stop: { messages: ["stop_sequences"], "ollama-api": ["options.stop"] },
+  messages: {
+    responses: ["input"],
+    completions: ["prompt"],
+    "generate-content": ["contents"],
+    "ollama-api": ["messages", "prompt"],
+  },
+  n: { "generate-content": ["generationConfig.candidateCount"] },
+  stop: {
+    messages: ["stop_sequences"],
+    "generate-content": ["generationConfig.stopSequences"],
+    "ollama-api": ["options.stop"],
+  },
+  response_format: { "generate-content": ["generationConfig.responseSchema"] },
   tools: {
     chat: ["tools", "functions", "web_search_options"],
     messages: ["tools", "mcp_servers"],
     responses: ["tools", "input"],
   },
-  tool_choice: { chat: ["tool_choice", "function_call"] },
+  tool_choice: { chat: ["tool_choice", "function_call"], "generate-content": ["toolConfig", "tool_config"] },
 };
 
 /** The refusal in the client's words. */

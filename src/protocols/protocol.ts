@@ -51,12 +51,8 @@ export interface ClientProtocol {
    * @param sent - the last events that the client has
    */
   errorEvent(error: ClientError, sent?: Uint8Array): string;
-  /**
-   * Its errors do not have the standard shape: the object around an error may have a type, by which a backend's own errors
-   * are recognised, and SDKs may look for the id of a request in a header of their own. `schema` describes the body in the
-   * OpenAPI document.
-   */
-  ownErrors?: { schema: string; idHeader?: string; frameType?: string };
+  /** Its errors do not have the standard shape. */
+  ownErrors?: OwnErrors;
   /** The headers that tell what is left to a client; left out: those of OpenAI. */
   quotaHeaders?(quota: Quota, nowMs: number): Record<string, string>;
   /** What a request brings or names besides text, as it is written; a quick look, because most are text alone. */
@@ -73,6 +69,17 @@ export interface ClientProtocol {
    */
   settings?: Readonly<Partial<Record<RequestSetting, readonly string[]>>>;
   losses: AnswerLosses;
+}
+
+export interface OwnErrors {
+  /** The name of their schema in the OpenAPI document. */
+  schema: string;
+  /** The type of the object around an error, where that has one. */
+  frameType?: string;
+  /** The member of an error that says of which kind it is; left out: "type". */
+  kind?: string;
+  /** A header of their own, in which SDKs look for the id of a request. */
+  idHeader?: string;
 }
 
 /** What clients of a format are told besides answers. */
@@ -236,6 +243,8 @@ export interface PassThrough {
 
   /** What is changed in the answer to a request; undefined: nothing. */
   editAnswer?(body: JsonObject, kind: Dialect): AnswerEdits | undefined;
+  /** The member of a whole answer with its counts; left out: usage. */
+  usageMember?: string;
   /** The counts of a whole answer; undefined when its backend did not count. */
   usageOf?(answer: JsonObject): Usage | undefined;
   /** Ids under which the vendor keeps the items of a whole answer. */

@@ -109,8 +109,8 @@ class Key implements RequestKey {
 
   /** Of the owner, the number of messages (or whatever a format calls them) and the text of the last one. */
   sketch(seed: number): number {
-    const { messages, input, prompt } = this.#request.body.value;
-    const asked = messages ?? input ?? prompt;
+    const { messages, input, prompt, contents } = this.#request.body.value;
+    const asked = messages ?? input ?? prompt ?? contents;
     const sketch = Bun.hash.xxHash32(this.#owner, seed);
     if (typeof asked === "string") return sketchText(sketch, asked);
     if (!Array.isArray(asked)) return sketch;
@@ -209,7 +209,7 @@ function usageOption(options: unknown): boolean | undefined {
 
 /** The text of a message, or the last one of its parts. */
 function lastText(message: unknown): string {
-  const content = isObject(message) ? message.content : message;
+  const content = isObject(message) ? (message.content ?? message.parts) : message;
   if (typeof content === "string") return content;
   const text = Array.isArray(content) ? content.findLast((part) => typeof part?.text === "string")?.text : undefined;
   return text ?? "";

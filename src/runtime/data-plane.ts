@@ -6,7 +6,8 @@ import { createClientAddressReader } from "../access/client-address.ts";
 import { hasSeveralOwners } from "../access/owner.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
-import { errorsAt, NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
+import { errorsAt } from "../api/errors-at.ts";
+import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import { hasNative } from "../backends/board.ts";
 import { mayHoldFiles } from "../backends/kinds.ts";
 import type { Budgets } from "../budgets/budgets.ts";
@@ -241,7 +242,7 @@ function publicApiParts(
         modelsBehind(name).flatMap((model) => [model, ...chains.chainOf(context, model)]),
       log,
     },
-    hasCounter: (model) => fleet.board.candidates(model).some((entry) => hasOperation(entry, "count-tokens")),
+    hasCounter: (model, operation) => fleet.board.candidates(model).some((entry) => hasOperation(entry, operation)),
     models: { fleet, metadata, toShownList, names },
     limits: settings.rate_limiting,
     budgets,

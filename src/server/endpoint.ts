@@ -122,8 +122,6 @@ export interface ErrorWords {
   errorSchema?: string;
   /** A further header for the id of the request, where the clients of the format look for one. */
   idHeader?: string;
-  /** The name of the schema of such an error in the OpenAPI document. */
-  errorSchema?: string;
 }
 
 /** The access rule of an endpoint and its handler, at any path. */

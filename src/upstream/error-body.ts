@@ -2,6 +2,7 @@
 // Shapes: OpenAI's, and those of older vLLM, Ollama, LM Studio and FastAPI.
 
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
+import type { OwnErrors } from "../protocols/protocol.ts";
 
 const decoder = new TextDecoder();
 
@@ -44,13 +45,10 @@ export function clientsErrorBody(message: string, code: string): Uint8Array {
   return new TextEncoder().encode(JSON.stringify({ error }));
 }
 
-/**
- * Whether a body has an error with type and message, as both the chat and the Messages format want it.
- * @param frameType - the type of the object around the error, where a format wants one
- */
-export function hasStandardError(body: Uint8Array, frameType?: string): boolean {
+/** Whether a body has an error with message and type, or what says its kind in the format. */
+export function hasStandardError(body: Uint8Array, { frameType, kind }: Partial<OwnErrors> = {}): boolean {
   const parsed = objectIn(body);
-  return isStandard(parsed?.error) && (frameType === undefined || parsed?.type === frameType);
+  return isStandard(parsed?.error, kind) && (frameType === undefined || parsed?.type === frameType);
 }
 
 /** What a backend says in an error; undefined where nothing of it can be read. */
@@ -82,8 +80,8 @@ function objectIn(body: Uint8Array): JsonObject | undefined {
   return isObject(value) ? value : undefined;
 }
 
-function isStandard(error: unknown): boolean {
-  return isObject(error) && typeof error.message === "string" && typeof error.type === "string";
+function isStandard(error: unknown, kind = "type"): boolean {
+  return isObject(error) && typeof error.message === "string" && typeof error[kind] === "string";
 }
 
 function readError(body: JsonObject): StandardError | undefined {

@@ -87,7 +87,7 @@ export interface PlainAnswer {
   body: Uint8Array;
   /** Undefined: they are too many to be looked into. */
   parsed: JsonObject | undefined;
-  /** The member `usage`, of an answer that is not parsed. */
+  /** The member with the counts, of an answer that is not parsed. */
   usage?: unknown;
 }
 
@@ -125,7 +125,7 @@ function checked(
   ) {
     const isWhole = format.answers === "list" || looksLikeObject(body);
     if (!isWhole) return invalid(entry, notJson(answer));
-    return { body, parsed: undefined, usage: objectNearEnd(body, "usage") };
+    return { body, parsed: undefined, usage: objectNearEnd(body, passThrough(format.name).usageMember ?? "usage") };
   }
   const parsed = parseJson(decoder.decode(body));
   if (parsed === undefined) return invalid(entry, notJson(answer));

@@ -11,7 +11,7 @@ import type { Usage } from "../generation/usage.ts";
 import type { AnswerReader } from "../protocols/answer-reader.ts";
 import { BytesReader } from "../protocols/bytes-reader.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
-import { type AnswerEdits, AnswerFailed, DecodeError } from "../protocols/protocol.ts";
+import { type AnswerEdits, AnswerFailed, DecodeError, type PassThrough } from "../protocols/protocol.ts";
 import { passThrough } from "../protocols/registry.ts";
 import type { Translation } from "../protocols/translate.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
@@ -157,7 +157,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
           const contentType = answer.header("content-type") ?? "application/json";
           const plain = { ok: true, kind: "plain", firstByteMs, body, contentType, headers: answerHeaders } as const;
           const passing = passThrough(formatOf(operation));
-          if (parsed === undefined) return { ...plain, usage: passing.usageOf?.({ usage: whole.usage }) };
+          if (parsed === undefined) return { ...plain, usage: usageIn(passing, whole) };
           const edited = request.edits?.whole(body, parsed) ?? body;
           return { ...plain, body: edited, usage: passing.usageOf?.(parsed), itemIds: passing.itemIdsOf?.(parsed) };
         }
@@ -190,8 +190,12 @@ function toldInEvents(
     body: edits?.push(events) ?? events,
     contentType: EVENT_STREAM,
     headers,
-    usage: passThrough(formatOf(operation)).usageOf?.(parsed ?? { usage }),
+    usage: usageIn(passThrough(formatOf(operation)), { parsed, usage }),
   };
+}
+
+function usageIn({ usageOf, usageMember = "usage" }: PassThrough, { parsed, usage }: Omit<PlainAnswer, "body">) {
+  return usageOf?.(parsed ?? { [usageMember]: usage });
 }
 
 function formatOfAnswer({ operation, translation, edits, answers }: OutgoingRequest): AnswerFormat {

@@ -19,12 +19,13 @@ const OTHERS = [
   "chunks.ts",
   "completions/kept-answers.ts",
   "completions/response-encoder.ts",
+  "generate-content/content-watch.ts",
   "kept-chunks.ts",
 ];
 
 /** Here it is how many answers a request asks for, or a marker in the bytes. */
 const OF_REQUESTS =
-  /read-(?:edit-)?request\.ts$|request-encoder\.ts$|^(?:request-summary|request-words|decode-request|moderations|protocol)\.ts$|^(?:images|audio)\/pass-through\.ts$/;
+  /read-(?:edit-)?request\.ts$|request-encoder\.ts$|^generate-content\/request-decoder\.ts$|^(?:request-summary|request-words|decode-request|moderations|protocol)\.ts$|^(?:images|audio)\/pass-through\.ts$/;
 
 test("the readers of chat chunks are those of the list", async () => {
   const found: string[] = [];

@@ -6,8 +6,8 @@ import { sourceFiles, sourceText } from "./source-files.ts";
 /** Formats, and operations that have a format to themselves. */
 const NAMES = [
   ...["chat", "completions", "responses", "messages", "generate-content", "converse"],
-  ...["embeddings", "embed-content", "invoke-embeddings", "embed-sparse", "rerank"],
-  ...["count-tokens", "invoke-count-tokens"],
+  ...["embeddings", "embed-content", "embed-one-content", "invoke-embeddings", "embed-sparse", "rerank"],
+  ...["count-tokens", "count-content", "invoke-count-tokens"],
   ...["images", "image-edits", "image-variations", "image-content"],
   ...["speech", "transcriptions", "translations", "moderations"],
 ].join("|");
@@ -15,6 +15,7 @@ const NAMES = [
 /** Where they are named all the same, or words that look like them. */
 const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["agent/model-request.ts", "in whose words requests are refused that no client has sent"],
+  ["api/content.ts", "endpoints: which operation a path stands for"],
   ["api/media-routes.ts", "endpoints: which operation a path stands for"],
   ["api/ollama.ts", "endpoints: which operation a path stands for"],
   ["api/routes.ts", "endpoints: which operation a path stands for"],
@@ -35,6 +36,8 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
 
 /** Who looks into the folder of a format. */
 const LOOKED_INTO_BY: ReadonlyMap<string, string> = new Map([
+  ["api/content.ts", "endpoints that this format alone has"],
+  ["api/errors-at.ts", "the words of formats at paths without an endpoint"],
   ["api/media-routes.ts", "endpoints: who reads a request"],
   ["api/messages.ts", "endpoints that this format alone has"],
   ["api/ollama-models.ts", "endpoints that this format alone has"],

@@ -172,14 +172,19 @@ describe("public operations", () => {
     await call("GET", "/favicon.ico");
   });
 
-  test.each([["/v1/models/{model}"], ["/anthropic/v1/models/{model}"]])("GET %s", async (path) => {
-    await call("GET", path, { parameters: { model: "demo" } });
-    await call("GET", path, { parameters: { model: "no/such" }, status: 404 });
-  });
+  test.each([["/v1/models/{model}"], ["/anthropic/v1/models/{model}"], ["/v1beta/models/{model}"]])(
+    "GET %s",
+    async (path) => {
+      await call("GET", path, { parameters: { model: "demo" } });
+      await call("GET", path, { parameters: { model: "no/such" }, status: 404 });
+    },
+  );
 
   test("a page of models in the shape of the Messages API", async () => {
     await call("GET", "/anthropic/v1/models", { query: "?limit=1" });
     await call("GET", "/anthropic/v1/models", { query: "?limit=0", status: 400 });
+    await call("GET", "/v1beta/models", { query: "?pageSize=1" });
+    await call("GET", "/v1beta/models", { query: "?pageSize=-1", status: 400 });
   });
 
   const model = "demo";
@@ -275,6 +280,23 @@ describe("public operations", () => {
     await call("POST", "/v1/moderations", { body: { model: "media", input: ["a", "b"] } });
     await call("POST", "/v1/moderations", { body: { model: "media", input: 1 }, invalidBody: true, status: 400 });
     await call("POST", "/v1/moderations", { body: { input: "a" }, status: 404 });
+  });
+
+  test("Gemini's API", async () => {
+    const path = (method: string) => `/v1beta/models/{model}:${method}`;
+    const parameters = { model };
+    const contents = [{ role: "user", parts: [{ text: "Hello!" }] }];
+    await call("POST", path("generateContent"), { parameters, body: { contents } });
+    await call("POST", path("generateContent"), { parameters, body: {}, invalidBody: true, status: 400 });
+    // Another question: a kept answer would be one event.
+    const asked = [{ role: "user", parts: [{ text: "Hello again!" }] }];
+    await call("POST", path("streamGenerateContent"), { parameters, body: { contents: asked }, query: "?alt=sse" });
+    await call("POST", path("streamGenerateContent"), { parameters, body: { contents } });
+    await call("POST", path("countTokens"), { parameters, body: { contents } });
+    const content = { parts: [{ text: "Hello!" }] };
+    await call("POST", path("embedContent"), { parameters, body: { content } });
+    const requests = [{ model: "models/demo", content }];
+    await call("POST", path("batchEmbedContents"), { parameters, body: { requests } });
   });
 
   test.each([["/v1/files"], ["/anthropic/v1/files"]])("files at %s", async (path) => {

@@ -35,7 +35,7 @@ beforeAll(async () => {
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
 test("there are those of every SDK", () => {
-  const packages = ["openai", "@anthropic-ai/sdk", "ai", "ollama"];
+  const packages = ["openai", "@anthropic-ai/sdk", "@google/genai", "ai", "ollama"];
   expect(packages.filter((name) => !snippets.some(({ code }) => code.includes(`from "${name}"`)))).toEqual([]);
 });
 

@@ -63,3 +63,24 @@ export function failureOf(
     code: finishReason.toLowerCase(),
   };
 }
+
+const FINISH_REASONS: Record<FinishReason, string> = {
+  stop: "STOP",
+  "stop-sequence": "STOP",
+  length: "MAX_TOKENS",
+  // Clients see by the parts that there are functions to call.
+  "tool-calls": "STOP",
+  "content-filter": "SAFETY",
+  pause: "OTHER",
+};
+
+/** The reason for clients; a Gemini backend's own stays as it was said. */
+export function encodeFinish({ reason, raw }: Finish): string {
+  return raw?.protocol === "generate-content" ? raw.value : FINISH_REASONS[reason];
+}
+
+/** Nothing was answered because the prompt was refused: why; undefined for any other ending. */
+export function blockReasonOf({ reason, raw }: Finish): string | undefined {
+  const isBlock = reason === "content-filter" && raw?.protocol === "generate-content" && !REASONS.has(raw.value);
+  return isBlock ? raw.value : undefined;
+}

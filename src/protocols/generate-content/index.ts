@@ -1,13 +1,50 @@
-// The generateContent format: its backend half. Nothing passes in it: no client speaks it.
+// The generateContent format: both halves, put together.
 
-import { ChunkWatch } from "../chunk-watch.ts";
+import { lossOfCitation, lossOfImage, lossOfItem, lossOfOtherCall } from "../../generation/answer-losses.ts";
 import type { Format } from "../format.ts";
-import type { BackendProtocol } from "../protocol.ts";
+import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
+import { attachmentsOf, withFile } from "./attachments.ts";
+import { errorBody, errorEvent } from "./client-errors.ts";
 import { decodeError } from "./errors.ts";
+import { contentJoin } from "./join.ts";
+import { contentKept } from "./kept-answers.ts";
+import { contentPassThrough } from "./pass-through.ts";
+import { decodeRequest } from "./request-decoder.ts";
 import { encodeRequest } from "./request-encoder.ts";
 import { decodeResponse } from "./response-decoder.ts";
+import { encodeResponse } from "./response-encoder.ts";
 import { createStreamDecoder } from "./stream-decoder.ts";
+import { createStreamEncoder } from "./stream-encoder.ts";
 import { effortLevels } from "./thinking.ts";
+import { offersSearch } from "./tool-decoder.ts";
+
+export const generateContentClient: ClientProtocol = {
+  name: "generate-content",
+  decodeRequest,
+  encodeResponse,
+  streamEncoder: createStreamEncoder,
+  errorBody,
+  errorEvent,
+  ownErrors: { schema: "ContentError", kind: "status" },
+  attachments: attachmentsOf,
+  withFile,
+  offersSearch,
+  settings: {
+    temperature: ["generationConfig.temperature"],
+    top_p: ["generationConfig.topP"],
+    max_output_tokens: ["generationConfig.maxOutputTokens", "generation_config.max_output_tokens"],
+    reasoning_effort: ["generationConfig.thinkingConfig.thinkingLevel"],
+    seed: ["generationConfig.seed"],
+  },
+  losses: {
+    parts: {
+      opaque: lossOfItem("generate-content"),
+      image: lossOfImage(new Set(["base64"])),
+      "tool-call": lossOfOtherCall,
+    },
+    citation: lossOfCitation("generate-content"),
+  },
+};
 
 export const generateContentBackend: BackendProtocol = {
   name: "generate-content",
@@ -21,6 +58,9 @@ export const generateContentBackend: BackendProtocol = {
 };
 
 export const generateContent = {
+  client: generateContentClient,
   backend: generateContentBackend,
-  passing: { preamble: new Set(["ping"]), watch: (options) => new ChunkWatch(options) },
+  passing: contentPassThrough,
+  kept: contentKept,
+  join: contentJoin,
 } satisfies Format;

@@ -229,8 +229,9 @@ export function startStrictVendor(name: StrictVendorName, script: Script): Promi
 /** In the whole answer, or in the last chunk with a choice. */
 function withSources(reply: Reply, sources: JsonObject): Reply {
   if ("json" in reply) return { ...reply, json: { ...(reply.json as JsonObject), ...sources } };
-  const last = reply.frames.findLastIndex((frame) => frame.includes('"finish_reason":"'));
-  const frames = reply.frames.map((frame, index) =>
+  const texts = reply.frames.map(String);
+  const last = texts.findLastIndex((frame) => frame.includes('"finish_reason":"'));
+  const frames = texts.map((frame, index) =>
     index === last ? dataFrame({ ...JSON.parse(frame.slice("data: ".length)), ...sources }) : frame,
   );
   return { ...reply, frames };
