@@ -19,6 +19,12 @@ describe("requests", () => {
     for (const temperature of [0.1, 1, "0"]) expect(isCacheable(operation, { temperature })).toBe(false);
   });
 
+  test("of generate-content by theirs", () => {
+    const isKept = (config: Record<string, unknown>) => isCacheable("generate-content", { generationConfig: config });
+    expect([isKept({}), isKept({ temperature: 0 }), isKept({ temperature: 0.1 })]).toEqual([true, true, false]);
+    expect(isCacheable("generate-content", { generation_config: { temperature: 1 } })).toBe(false);
+  });
+
   const tools = (...types: (string | undefined)[]) => ({ tools: types.map((type) => ({ type, name: "t" })) });
 
   test.each([
@@ -34,6 +40,10 @@ describe("requests", () => {
     ["responses", tools("a_tool_of_tomorrow")],
     ["responses", { input: [{ type: "additional_tools", ...tools("file_search") }] }],
     ["responses", { tools: [{ type: "namespace", name: "n", ...tools("mcp") }] }],
+    ["generate-content", { cachedContent: "cachedContents/1" }],
+    ["generate-content", { tools: [{ googleSearch: {} }] }],
+    ["generate-content", { tools: [{ codeExecution: {} }] }],
+    ["generate-content", { store: true }],
     ["messages", { container: "c" }],
     ["messages", { mcp_servers: [{ type: "url", url: "https://h" }] }],
     ["messages", tools("web_search_20250305")],
@@ -53,8 +63,7 @@ describe("requests", () => {
   });
 
   test("in formats that are never kept", () => {
-    for (const format of ["images", "audio", "generate-content", undefined])
-      expect(keptAnswers(format)).toBeUndefined();
+    for (const format of ["images", "audio", undefined]) expect(keptAnswers(format)).toBeUndefined();
   });
 });
 

@@ -95,11 +95,12 @@ export interface ToolOutcome {
   image?: string;
 }
 
-export type ClientName = "chat" | "responses" | "messages" | "completions" | "ollama-api";
+export type ClientName = "chat" | "responses" | "messages" | "completions" | "ollama-api" | "generate-content";
 
 export interface WireClient {
   name: ClientName;
-  path: string;
+  /** Where it asks; a function where the model stands in the path, and not in the body. */
+  path: string | ((model: string, stream: boolean) => string);
   headers: Record<string, string>;
   /** Of streams that are no Server-Sent Events: a JSON value in each line. */
   streamType?: string;

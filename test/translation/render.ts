@@ -14,6 +14,10 @@ const CLIENT_TITLES = {
   chat: ["Chat completions", "`POST /v1/chat/completions`"],
   responses: ["Responses", "`POST /v1/responses`"],
   messages: ["Messages", "`POST /v1/messages`, `POST /anthropic/v1/messages`"],
+  "generate-content": [
+    "generateContent",
+    "`POST /v1beta/models/{model}:generateContent`, `POST /v1beta/models/{model}:streamGenerateContent`",
+  ],
   completions: ["Legacy completions", "`POST /v1/completions`"],
   "ollama-api": ["Ollama", "`POST /api/chat`; backends of type `ollama` get these requests untouched"],
 } as const;

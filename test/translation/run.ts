@@ -9,6 +9,7 @@ import { emptyReading, type JsonObject, type Reading, type WireClient, type Wire
 import { BACKEND_NAMES, type BackendName, type MatrixBackend, startBackends } from "./backends.ts";
 import { chatClient } from "./clients/chat.ts";
 import { completionsClient } from "./clients/completions.ts";
+import { generateContentClient } from "./clients/generate-content.ts";
 import { messagesClient } from "./clients/messages.ts";
 import { ollamaClient } from "./clients/ollama.ts";
 import { responsesClient } from "./clients/responses.ts";
@@ -20,6 +21,7 @@ export const CLIENTS: readonly WireClient[] = [
   chatClient,
   responsesClient,
   messagesClient,
+  generateContentClient,
   completionsClient,
   ollamaClient,
 ];
@@ -161,7 +163,8 @@ export async function send(
   id: string,
   streamed: boolean,
 ): Promise<Reading> {
-  const response = await gateway.post(client.path, body, { headers: { ...client.headers, "x-request-id": id } });
+  const { path, sent } = addressed(client, body, streamed);
+  const response = await gateway.post(path, sent, { headers: { ...client.headers, "x-request-id": id } });
   const whole = await response.text();
   const type = response.headers.get("content-type") ?? "";
   const retryAfter = response.headers.get("retry-after");
@@ -195,6 +198,17 @@ function splitLines(whole: string): SplitAnswer {
   const lines = whole.split("\n");
   const rest = lines.pop() ?? "";
   return { events: lines.map((data) => ({ name: undefined, data })), rest };
+}
+
+/** Where a body is sent, and what of it. */
+export function addressed(
+  { path }: WireClient,
+  body: JsonObject,
+  streamed: boolean,
+): { path: string; sent: JsonObject } {
+  if (typeof path === "string") return { path, sent: body };
+  const { model, ...sent } = body;
+  return { path: path(String(model), streamed), sent };
 }
 
 /** A thoughtful tool turn at one backend, then its result to another: foreign proofs must not reach it. */
@@ -249,6 +263,7 @@ async function move(
   return results.length === 1 ? undefined : `${results.length} tool results arrived`;
 }
 
-function historyOf({ messages, input }: JsonObject): JsonObject {
+function historyOf({ messages, input, contents }: JsonObject): JsonObject {
+  if (contents !== undefined) return { contents };
   return messages === undefined ? { input } : { messages };
 }

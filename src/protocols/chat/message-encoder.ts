@@ -342,7 +342,9 @@ function encodeDraft(draft: MessageDraft, calls: readonly ToolCallPart[], target
 
 function encodeToolCall(call: ToolCallPart, { quirks, signatureOf }: MessageTarget): JsonObject {
   const { id, name, custom } = call;
-  const signature = quirks.isStrict ? undefined : (call.signature ?? signatureOf?.(id));
+  // Engines know the text of thoughts alone, as in bodies that pass (quirks.ts).
+  const takesProofs = !quirks.isStrict && !quirks.mirrorsReasoning;
+  const signature = takesProofs ? (call.signature ?? signatureOf?.(id)) : undefined;
   return compact({
     id,
     type: custom === true ? "custom" : "function",

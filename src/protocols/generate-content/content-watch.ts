@@ -25,7 +25,8 @@ export class ContentWatch implements StreamWatch {
   reported: JsonObject | undefined;
   readonly #choices: number;
   readonly #edits: AnswerEdits | undefined;
-  readonly #finished = new Set<number>();
+  /** Of each candidate that was seen, whether it has ended: there may be fewer than were asked for. */
+  readonly #ended = new Map<number, boolean>();
   #isBlocked = false;
   /** Of several, the last one holds all counts. */
   #counts: Uint8Array | undefined;
@@ -37,7 +38,7 @@ export class ContentWatch implements StreamWatch {
   }
 
   push(events: Uint8Array): Uint8Array {
-    if (hasMarker(events, ENDS)) this.#noteEnds(events);
+    if (this.#choices > 1 || hasMarker(events, ENDS)) this.#noteEnds(events);
     if (hasMarker(events, COUNTS)) this.#counts = events;
     if (hasMarker(events, ERROR)) this.#error = events;
     return this.#edits === undefined ? events : this.#edits.push(events);
@@ -46,7 +47,8 @@ export class ContentWatch implements StreamWatch {
   verdict(): Verdict {
     this.reported = answersIn(this.#error).find(hasError);
     if (this.reported !== undefined) return "reported";
-    return this.#isBlocked || this.#finished.size >= this.#choices ? "done" : "incomplete";
+    const ends = [...this.#ended.values()];
+    return this.#isBlocked || (ends.length > 0 && ends.every(Boolean)) ? "done" : "incomplete";
   }
 
   get usage(): Usage | undefined {
@@ -60,8 +62,8 @@ export class ContentWatch implements StreamWatch {
       for (const { index, finishReason } of objectsOf(candidates)) {
         // Of a single choice any index is believed; otherwise a backend could make up ever new ones.
         const choice = this.#choices === 1 ? 0 : wholeNumberOf(index ?? 0);
-        const isKnown = choice !== undefined && choice < this.#choices;
-        if (nonEmptyText(finishReason) !== undefined && isKnown) this.#finished.add(choice);
+        if (choice === undefined || choice >= this.#choices) continue;
+        this.#ended.set(choice, nonEmptyText(finishReason) !== undefined || this.#ended.get(choice) === true);
       }
     }
   }

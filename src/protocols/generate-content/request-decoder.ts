@@ -6,7 +6,7 @@ import { compact, isObject, isPresent, type JsonObject } from "../../lib/json.ts
 import { invalidField } from "../fields.ts";
 import { filled, nonEmptyText, numberOf, textsOf } from "../reading.ts";
 import { decodeContents, decodeInstruction } from "./content-decoder.ts";
-import { either, generationConfigOf, inCamelCase, listOf, objectsIn } from "./members.ts";
+import { camelCase, either, generationConfigOf, inCamelCase, listOf, objectsIn } from "./members.ts";
 import { checkConversation } from "./read-request.ts";
 import { decodeSchema } from "./schema-decoder.ts";
 import { decodeThinking } from "./thinking-wish.ts";
@@ -100,8 +100,8 @@ function decodeFormat({
 
 function decodeExtensions(body: JsonObject, members: JsonObject, config: JsonObject): JsonObject {
   const extensions: JsonObject = {};
-  for (const [name, value] of Object.entries(members)) {
-    if (!KNOWN_MEMBERS.has(name) && isPresent(value)) extensions[name] = value;
+  for (const [name, value] of Object.entries(body)) {
+    if (!KNOWN_MEMBERS.has(camelCase(name)) && isPresent(value)) extensions[name] = value;
   }
   for (const [name, value] of Object.entries(config)) {
     if (!KNOWN_CONFIG.has(name) && isPresent(value)) extensions[`generationConfig.${name}`] = value;

@@ -46,7 +46,7 @@ export const CONVERSATION: readonly Feature[] = [
     id: "system-mid",
     group,
     title: "Instructions in the middle of a conversation",
-    without: ["completions", "messages"],
+    without: ["completions", "messages", "generate-content"],
     ask: () =>
       asks({
         turns: [
@@ -84,7 +84,7 @@ export const CONVERSATION: readonly Feature[] = [
     id: "prompts",
     group,
     title: "Several prompts in one request",
-    without: ["chat", "responses", "messages", "ollama-api"],
+    without: ["chat", "responses", "messages", "ollama-api", "generate-content"],
     ask: () => asks({ more: { prompt: ["one", "two"] } }),
     script: FINE,
   },
@@ -148,6 +148,9 @@ export const CONVERSATION: readonly Feature[] = [
     title: "A content part of an unknown type",
     without: ["completions", "ollama-api"],
     ask: ({ name }) => {
+      if (name === "generate-content") {
+        return asks({ more: { contents: [{ role: "user", parts: [{ text: QUESTION }, { hologram: "x" }] }] } });
+      }
       const text = { type: name === "responses" ? "input_text" : "text", text: QUESTION };
       const message = [{ role: "user", content: [text, { type: "hologram", data: "x" }] }];
       return asks({ more: name === "responses" ? { input: message } : { messages: message } });
@@ -155,7 +158,8 @@ export const CONVERSATION: readonly Feature[] = [
     script: FINE,
     sees: ({ body }) => JSON.stringify(body).includes("hologram"),
     reads: isFine,
-    drops: /hologram/,
+    // Parts without a type have no name.
+    drops: /hologram|^(?:an unknown )?part$|^content of another format$/,
     backendMayRefuse: true,
   },
 ];

@@ -7,7 +7,14 @@ import type { Feature, Finding, Side } from "./feature.ts";
 import { asks, FINE, isFine, same, textOf, WEATHER } from "./words.ts";
 
 const group = "Settings";
-const OTHERS: readonly ClientName[] = ["chat", "responses", "messages", "completions", "ollama-api"];
+const OTHERS: readonly ClientName[] = [
+  "chat",
+  "responses",
+  "messages",
+  "completions",
+  "ollama-api",
+  "generate-content",
+];
 const without = (...names: ClientName[]): readonly ClientName[] => names;
 const only = (...names: ClientName[]): readonly ClientName[] => OTHERS.filter((name) => !names.includes(name));
 
@@ -39,6 +46,13 @@ function member(name: string, value: unknown, clients: readonly ClientName[], ti
     const config = object(body.generationConfig);
     return same(body[name] ?? config[name], value);
   });
+}
+
+/** A member of generationConfig. */
+function config(name: string, value: unknown, sees: (received: Received) => Finding, drops?: RegExp): Feature {
+  const ask = { more: { generationConfig: { [name]: value } } };
+  const title = `generationConfig.${name}`;
+  return setting(`config-${name}`, title, only("generate-content"), ask, sees, drops ?? new RegExp(name));
 }
 
 const SCHEMA: JsonObject = {
@@ -84,6 +98,22 @@ export const SETTINGS: readonly Feature[] = [
     { more: { logprobs: true, top_logprobs: 2 } },
     ({ body }) => body.logprobs === true,
   ),
+  config("topK", 40, ({ body }) => body.top_k === 40 || object(body.generationConfig).topK === 40, /top_k/),
+  config("seed", 7, ({ body }) => body.seed === 7 || object(body.generationConfig).seed === 7),
+  config(
+    "frequencyPenalty",
+    0.5,
+    ({ body }) => body.frequency_penalty === 0.5 || object(body.generationConfig).frequencyPenalty === 0.5,
+    /frequency_penalty/,
+  ),
+  config("responseLogprobs", true, ({ body }) => object(body.generationConfig).responseLogprobs === true),
+  config("candidateCount", 2, ({ body }) => object(body.generationConfig).candidateCount === 2),
+  config("responseModalities", ["TEXT", "IMAGE"], ({ body }) =>
+    same(object(body.generationConfig).responseModalities, ["TEXT", "IMAGE"]),
+  ),
+  member("safetySettings", [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" }], ["generate-content"]),
+  member("labels", { team: "a" }, ["generate-content"]),
+  member("cachedContent", "cachedContents/1", ["generate-content"]),
   setting("n", "Several choices (n)", only("chat", "completions"), { more: { n: 2 } }, ({ body }) => body.n === 2),
   setting("user", "user", only("chat", "completions", "responses"), { more: { user: "u-1" } }, ({ body }) => {
     if (body.user === "u-1") return true;
@@ -104,7 +134,7 @@ export const SETTINGS: readonly Feature[] = [
   setting(
     "service_tier",
     "service_tier",
-    without("completions", "messages", "ollama-api"),
+    without("completions", "messages", "ollama-api", "generate-content"),
     { more: { service_tier: "flex" } },
     ({ body }) => body.service_tier === "flex",
   ),
@@ -156,7 +186,7 @@ export const SETTINGS: readonly Feature[] = [
     id: "cache-hints",
     group,
     title: "cache_control on system, tools and turns",
-    without: ["completions", "chat", "responses", "ollama-api"],
+    without: ["completions", "chat", "responses", "ollama-api", "generate-content"],
     ask: () => asks({ system: "You are a weatherman.", tools: [WEATHER], cache: true }),
     script: FINE,
     sees: ({ cacheHints }) => cacheHints === 3,
@@ -167,7 +197,7 @@ export const SETTINGS: readonly Feature[] = [
     id: "cache-key",
     group,
     title: "prompt_cache_key",
-    without: ["completions", "messages", "ollama-api"],
+    without: ["completions", "messages", "ollama-api", "generate-content"],
     ask: () => asks({ cache: true }),
     script: FINE,
     sees: ({ body }) => body.prompt_cache_key === "session-1",
@@ -179,7 +209,7 @@ export const SETTINGS: readonly Feature[] = [
     id: "previous",
     group,
     title: "previous_response_id",
-    without: ["completions", "messages", "chat", "ollama-api"],
+    without: ["completions", "messages", "chat", "ollama-api", "generate-content"],
     ask: () => asks(),
     script: [...FINE, ...FINE],
     follow: (reading, turn, { body }) =>

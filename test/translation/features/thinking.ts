@@ -110,9 +110,9 @@ export const THINKING: readonly Feature[] = [
     },
     reads: isFine,
   },
-  effort("none", ["completions", "messages"]),
+  effort("none", ["completions", "messages", "generate-content"]),
   effort("low"),
   effort("high"),
-  effort("xhigh", ["completions", "messages"]),
-  effort("max", ["completions", "responses"]),
+  effort("xhigh", ["completions", "messages", "generate-content"]),
+  effort("max", ["completions", "responses", "generate-content"]),
 ];

@@ -93,6 +93,7 @@ function choice(id: string, title: string, toolChoice: NonNullable<ReturnType<ty
 
 function searches({ name }: WireClient): Ask {
   if (name === "chat") return asks({ more: { web_search_options: {} } });
+  if (name === "generate-content") return asks({ more: { tools: [{ googleSearch: {} }] } });
   const type = name === "messages" ? "web_search_20250305" : "web_search";
   return asks({ more: { tools: [{ type, ...(name === "messages" && { name: "web_search" }) }] } });
 }
@@ -249,7 +250,7 @@ export const TOOLS: readonly Feature[] = [
     id: "one-call",
     group,
     title: "No parallel calls",
-    without: ["completions", "ollama-api"],
+    without: ["completions", "ollama-api", "generate-content"],
     ask: () => asks({ tools: [WEATHER, CLOCK], parallelCalls: false }),
     script: FINE,
     sees: ({ oneCall }) => oneCall,
@@ -260,7 +261,7 @@ export const TOOLS: readonly Feature[] = [
     id: "tool-custom",
     group,
     title: "Free-form tools (type custom)",
-    without: ["completions", "messages", "ollama-api"],
+    without: ["completions", "messages", "ollama-api", "generate-content"],
     ask: (client) =>
       asks({
         more: {
@@ -283,7 +284,7 @@ export const TOOLS: readonly Feature[] = [
     id: "tool-custom-call",
     group,
     title: "Calls of free-form tools",
-    without: ["completions", "messages", "ollama-api"],
+    without: ["completions", "messages", "ollama-api", "generate-content"],
     ask: (client) =>
       asks({
         more: {
