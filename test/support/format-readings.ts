@@ -17,9 +17,11 @@ export interface Reading {
 
 type Json = Record<string, unknown>;
 
-export type ClientFormat = "chat" | "completions" | "messages" | "responses" | "ollama-api";
+export const CLIENT_FORMATS = [
+  ...(["chat", "completions", "messages", "responses", "generate-content", "ollama-api"] as const),
+] as const;
 
-export const CLIENT_FORMATS: readonly ClientFormat[] = ["chat", "completions", "messages", "responses", "ollama-api"];
+export type ClientFormat = (typeof CLIENT_FORMATS)[number];
 
 /** The request of each format that asks a question of one line. */
 export function requestOf(format: ClientFormat, model: string, question: string, stream: boolean): [string, Json] {
@@ -36,6 +38,12 @@ export function requestOf(format: ClientFormat, model: string, question: string,
       return ["/v1/responses", { model, input: question, stream, store: false }];
     case "ollama-api":
       return ["/api/chat", { model, messages, stream, options: { num_predict: 1000 } }];
+    case "generate-content": {
+      const method = stream ? "streamGenerateContent?alt=sse" : "generateContent";
+      const generationConfig = { maxOutputTokens: 1000, thinkingConfig: { includeThoughts: true } };
+      const contents = [{ role: "user", parts: [{ text: question }] }];
+      return [`/v1beta/models/${model}:${method}`, { contents, generationConfig }];
+    }
   }
 }
 
@@ -64,6 +72,8 @@ export function readAnswer(format: ClientFormat, sse: SseReading): Reading {
       return readResponses(sse);
     case "ollama-api":
       return readLines(sse);
+    case "generate-content":
+      return readContents(sse);
     default:
       return readChunks(sse);
   }
@@ -129,6 +139,33 @@ function readMessages(sse: SseReading): Reading {
   }
   reading.usage = { asked: Number(usage.input_tokens), answered: Number(usage.output_tokens) };
   if (!sse.data.at(-1)?.includes("message_stop")) reading.finish = undefined;
+  return reading;
+}
+
+function readContents(sse: SseReading): Reading {
+  const reading: Reading = { thought: "", text: "", finish: undefined, usage: undefined, error: undefined };
+  const identities = new Set<string>();
+  for (const data of sse.data) {
+    const chunk = JSON.parse(data) as Json;
+    const { message } = (chunk.error ?? {}) as { message?: string };
+    if (message !== undefined) {
+      reading.error = message;
+      continue;
+    }
+    if (reading.finish !== undefined) throw new Error(`an event behind the end: ${data}`);
+    identities.add(`${chunk.responseId} ${chunk.modelVersion}`);
+    for (const candidate of (chunk.candidates ?? []) as Json[]) {
+      const { parts = [] } = candidate.content as { parts?: { text?: string; thought?: boolean }[] };
+      for (const { text = "", thought } of parts) reading[thought === true ? "thought" : "text"] += text;
+      reading.finish = candidate.finishReason as string | undefined;
+    }
+    const { promptTokenCount, candidatesTokenCount = 0, thoughtsTokenCount = 0 } = (chunk.usageMetadata ?? {}) as Json;
+    if (promptTokenCount !== undefined) {
+      const answered = Number(candidatesTokenCount) + Number(thoughtsTokenCount);
+      reading.usage = { asked: Number(promptTokenCount), answered };
+    }
+  }
+  if (identities.size > 1) throw new Error(`several answers: ${[...identities].join()}`);
   return reading;
 }
 

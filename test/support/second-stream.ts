@@ -45,7 +45,10 @@ export function restReader(format: ClientFormat, sent: SentAnswer, mode: JoinMod
 /** What becomes of pieces of the second stream. */
 export function restOf(format: ClientFormat, sent: SentAnswer, mode: JoinMode, pieces: readonly string[]): string {
   const reader = restReader(format, sent, mode);
-  return pieces
-    .map((piece) => (reader === undefined ? piece : decoder.decode(reader.push(encoder.encode(piece)))))
-    .join("");
+  const written = pieces.map((piece) =>
+    reader === undefined ? piece : decoder.decode(reader.push(encoder.encode(piece))),
+  );
+  // Such a stream has no mark at its end: it ends with its connection.
+  const end = format === "generate-content" ? decoder.decode(reader?.end()) : "";
+  return written.join("") + end;
 }
