@@ -27,7 +27,11 @@ interface ContentParts extends GenerationParts {
 }
 
 const BASE = "/v1beta/models";
-const METHODS = `${BASE}/{model...}`;
+const MODEL = `${BASE}/{model...}`;
+
+/** Newer SDKs ask below /v1, where GET has the models in OpenAI's shape. */
+const pathsOf = (verb: string) => [MODEL, "/v1/models/{model...}"].map((path) => `${path}:${verb}`);
+
 const MEBIBYTE = 1024 * 1024;
 const MAX_BODY_BYTES = 32 * MEBIBYTE;
 const MAX_VECTORS_BODY_BYTES = 64 * MEBIBYTE;
@@ -57,14 +61,14 @@ function answerRoutes(parts: ContentParts, attachments: AttachmentParts): Descri
     example: EXAMPLE,
   };
   return [
-    ...generating([`${METHODS}:generateContent`], parts, {
+    ...generating(pathsOf("generateContent"), parts, {
       ...answering,
       read: (body, { model = "" }) => readContentRequest(body, model, false),
       id: "generateContent",
       summary: "Answer in the shape of Gemini's API, on backends of every type",
       reply: "GenerateContentResponse",
     }),
-    ...generating([`${METHODS}:streamGenerateContent`], parts, {
+    ...generating(pathsOf("streamGenerateContent"), parts, {
       ...answering,
       read: (body, { model = "" }) => readContentRequest(body, model, true),
       framing: (call) => (isEventStream(call) ? undefined : JSON_ARRAY),
@@ -85,7 +89,7 @@ function isEventStream({ request }: Call): boolean {
 
 function countRoutes({ models, hasCounter, ...parts }: ContentParts): DescribedEndpoint[] {
   const operation = "count-content";
-  return generating([`${METHODS}:countTokens`], parts, {
+  return generating(pathsOf("countTokens"), parts, {
     ...shared,
     operation,
     maxBodyBytes: MAX_BODY_BYTES,
@@ -108,7 +112,7 @@ function vectorRoutes(parts: ContentParts): DescribedEndpoint[] {
   const embedding = { ...shared, maxBodyBytes: MAX_VECTORS_BODY_BYTES };
   const content = { parts: [{ text: "Hello!" }] };
   return [
-    ...generating([`${METHODS}:embedContent`], parts, {
+    ...generating(pathsOf("embedContent"), parts, {
       ...embedding,
       operation: "embed-one-content",
       read: (body, { model = "" }) => readEmbedRequest(body, model),
@@ -118,7 +122,7 @@ function vectorRoutes(parts: ContentParts): DescribedEndpoint[] {
       reply: "EmbedContentResponse",
       example: { content },
     }),
-    ...generating([`${METHODS}:batchEmbedContents`], parts, {
+    ...generating(pathsOf("batchEmbedContents"), parts, {
       ...embedding,
       operation: "embed-content",
       read: (body, { model = "" }) => readBatchRequest(body, model),
@@ -166,7 +170,7 @@ function modelRoutes(models: ModelParts): DescribedEndpoint[] {
     },
     {
       method: "GET",
-      path: METHODS,
+      path: MODEL,
       id: "getContentModel",
       tag: "Models",
       access: "read",

@@ -85,6 +85,16 @@ test("names of models may have slashes and colons, written plainly or encoded", 
   }
 });
 
+test("newer SDKs ask below /v1, which keeps its list of models", async () => {
+  const { openai, gateway } = await startBoth();
+  openai.answer = chat("yes");
+  const answer = await gateway.post("/v1/models/org/far:8b:generateContent", ASK);
+  expect(await answer.json()).toMatchObject({ candidates: [{ content: { parts: [{ text: "yes" }] } }] });
+  expect(await (await gateway.fetch("/v1/models/org/far:8b")).json()).toMatchObject({ object: "model" });
+  const unknown = await gateway.post("/v1/models/far:predict", ASK);
+  expect([unknown.status, unknown.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
+});
+
 test("bytes pass as they are to a backend of the format, and back", async () => {
   const { gemini, gateway } = await startBoth();
   const body =

@@ -282,14 +282,14 @@ describe("public operations", () => {
     await call("POST", "/v1/moderations", { body: { input: "a" }, status: 404 });
   });
 
-  test("Gemini's API", async () => {
-    const path = (method: string) => `/v1beta/models/{model}:${method}`;
+  test.each(["/v1beta", "/v1"])("Gemini's API below %s", async (version) => {
+    const path = (method: string) => `${version}/models/{model}:${method}`;
     const parameters = { model };
     const contents = [{ role: "user", parts: [{ text: "Hello!" }] }];
     await call("POST", path("generateContent"), { parameters, body: { contents } });
     await call("POST", path("generateContent"), { parameters, body: {}, invalidBody: true, status: 400 });
     // Another question: a kept answer would be one event.
-    const asked = [{ role: "user", parts: [{ text: "Hello again!" }] }];
+    const asked = [{ role: "user", parts: [{ text: `Hello below ${version}!` }] }];
     await call("POST", path("streamGenerateContent"), { parameters, body: { contents: asked }, query: "?alt=sse" });
     await call("POST", path("streamGenerateContent"), { parameters, body: { contents } });
     await call("POST", path("countTokens"), { parameters, body: { contents } });
