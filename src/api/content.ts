@@ -45,7 +45,7 @@ export function contentRoutes(parts: ContentParts, attachments: AttachmentParts)
   const endpoints = [
     ...modelRoutes(parts.models),
     ...answerRoutes(parts, attachments),
-    ...countRoutes(parts),
+    ...countRoutes(parts, attachments),
     ...vectorRoutes(parts),
   ];
   return endpoints.map((endpoint) => ({ ...endpoint, schemas: CONTENT_SCHEMAS }));
@@ -87,13 +87,17 @@ function isEventStream({ request }: Call): boolean {
   return (searchParams.get("alt") ?? searchParams.get("$alt")) === "sse";
 }
 
-function countRoutes({ models, hasCounter, ...parts }: ContentParts): DescribedEndpoint[] {
+function countRoutes(
+  { models, hasCounter, ...parts }: ContentParts,
+  attachments: AttachmentParts,
+): DescribedEndpoint[] {
   const operation = "count-content";
   return generating(pathsOf("countTokens"), parts, {
     ...shared,
     operation,
     maxBodyBytes: MAX_BODY_BYTES,
     read: (body, { model = "" }) => readCountRequest(body, model),
+    arrange: arrangeAttachments(operation, attachments),
     answerHere: (call: Call, asked: ModelRequest) =>
       hasCounter(asked.model, operation)
         ? undefined

@@ -115,6 +115,8 @@ const PATHS: [path: string, body: (model: string) => object][] = [
   ["/v1/responses", (model) => ({ model, input: PROMPT })],
 ];
 
+const GEMINI_BODY = { contents: [{ parts: [{ text: PROMPT }] }] };
+
 async function expectNoSecret(what: string, response: Response): Promise<string> {
   const text = await response.text().catch((error: Error) => error.message);
   const all = `${[...response.headers].map(([name, value]) => `${name}: ${value}`).join("\n")}\n${text}`;
@@ -162,6 +164,16 @@ describe.each(LOGS)("with the log as %j", (logging) => {
         }
       }
     }
+    for (const [what, answer] of QUOTING) {
+      for (const [model, key] of Object.entries(KEYS)) {
+        for (const method of ["generateContent", "streamGenerateContent?alt=sse", "streamGenerateContent"]) {
+          backend.reset(answer(key));
+          const path = `/v1beta/models/${model}:${method}`;
+          const response = await send(path, GEMINI_BODY).catch((error: Error) => new Response(error.message));
+          await expectNoSecret(`${what}, ${path}`, response);
+        }
+      }
+    }
     backend.reset();
   });
 
@@ -195,6 +207,8 @@ describe.each(LOGS)("with the log as %j", (logging) => {
     const bodies = ["{", '{"model": "sekret"', JSON.stringify(["sekret"]), JSON.stringify({ model: { sekret: 1 } })];
     for (const [path, body] of PATHS) {
       await expectNoSecret("a wrong key", await send(path, body("m"), wrong));
+      const inQuery = await send("/v1beta/models/m:generateContent?key=sekret-wrong-key", GEMINI_BODY, {});
+      await expectNoSecret("a wrong key in the query", inQuery);
       for (const text of bodies) await expectNoSecret(text, await send(path, text));
     }
     await expectNoSecret("metrics", await gateway.fetch("/metrics", { headers: wrong }));

@@ -235,6 +235,22 @@ const FIELDS: Field[] = [
     param: "messages[0].content[0].source.url",
   },
   {
+    what: "file of a request of Gemini's format, fetched for a backend",
+    path: "/v1beta/models/fetched:generateContent",
+    model: "fetched",
+    body: (fileUri) => ({ contents: [{ parts: [{ fileData: { mimeType: "image/png", fileUri } }] }] }),
+    param: "contents[0].parts[0].fileData.fileUri",
+  },
+  {
+    what: "file in the result of a function of Gemini's format, in snake_case",
+    path: "/v1beta/models/fetched:generateContent",
+    model: "fetched",
+    body: (file_uri) => ({
+      contents: [{ parts: [{ function_response: { name: "f", parts: [{ file_data: { file_uri } }] } }] }],
+    }),
+    param: "contents[0].parts[0].function_response.parts[0].fileData.fileUri",
+  },
+  {
     what: "image of a Messages request, fetched for a backend",
     path: "/v1/messages",
     model: "fetched",
@@ -346,6 +362,7 @@ async function expectRefused({ path, body, model, param }: Field, link: string):
   const told = text.slice(0, 400);
   if (response.status !== 400) throw new Error(`${JSON.stringify(url)}: answered ${response.status}: ${told}`);
   if (path.startsWith("/v1/messages")) expect(JSON.parse(text)).toMatchObject({ type: "error" });
+  else if (path.startsWith("/v1beta")) expect(JSON.parse(text).error.message).toStartWith(param as string);
   else expect(expectErrorBody(response, text, 400).param).toMatch(param);
   // Where a name leads to is nobody's business.
   expect(told).not.toContain("ECONN");

@@ -57,6 +57,27 @@ const LINKS: Way[] = [
     param: "messages[0].content[0].source.url",
     body: (url) => ({ model: "messages", messages: user({ type: "image", source: { type: "url", url } }) }),
   },
+  {
+    what: "countTokens of a whole request",
+    path: "/v1beta/models/gemini:countTokens",
+    model: "gemini",
+    param: "generateContentRequest.contents[0].parts[0].fileData.fileUri",
+    body: (fileUri) => ({
+      generateContentRequest: {
+        model: "models/gemini",
+        contents: [{ parts: [{ fileData: { mimeType: "image/png", fileUri } }] }],
+      },
+    }),
+  },
+  ...["generateContent", "countTokens"].map(
+    (method): Way => ({
+      what: method,
+      path: `/v1beta/models/gemini:${method}`,
+      model: "gemini",
+      param: "contents[0].parts[0].fileData.fileUri",
+      body: (fileUri) => ({ contents: [{ parts: [{ fileData: { mimeType: "image/png", fileUri } }] }] }),
+    }),
+  ),
 ];
 
 const FILES: Way[] = [
@@ -100,6 +121,14 @@ const FILES: Way[] = [
   },
 ];
 
+FILES.push({
+  what: "generateContent",
+  path: "/v1beta/models/gemini:generateContent",
+  model: "gemini",
+  param: "contents[0].parts[0].inlineData.data",
+  body: (data) => ({ contents: [{ parts: [{ inlineData: { mimeType: "application/pdf", data } }] }] }),
+});
+
 const backend = bed.backend();
 const pictures = Bun.serve({
   hostname: "127.0.0.1",
@@ -114,6 +143,7 @@ const config: ConfigDocument = {
     { name: "chat", type: "openai", url: backend.url, models: ["chat"], api_key: "sekret-1" },
     { name: "responses", type: "openai", url: backend.url, models: ["responses"], api_key: "sekret-1" },
     { name: "messages", type: "anthropic", url: backend.url, models: ["messages"], api_key: "sekret-2" },
+    { name: "gemini", type: "gemini", url: backend.url, models: ["gemini"], api_key: "sekret-3" },
     { name: "fetched", type: "ollama", url: backend.url, models: ["fetched"] },
   ],
 };
@@ -139,11 +169,11 @@ async function expectRefused(
   const before = backend.requests.length;
   const response = await gateway.post(path, body(url));
   expect(response.status).toBe(400);
-  const { error } = (await response.json()) as { error: { type: string; message: string; param?: string } };
-  expect(error.type).toBe("invalid_request_error");
+  const { error } = (await response.json()) as { error: Record<"type" | "status" | "message" | "param", string> };
+  expect(error.type ?? error.status).toBe(path.startsWith("/v1beta") ? "INVALID_ARGUMENT" : "invalid_request_error");
   expect(error.message).toStartWith(`${param}: `);
   expect(error.message).toContain(message);
-  if (!path.startsWith("/v1/messages")) expect(error.param).toBe(param);
+  if (!/messages|v1beta/.test(path)) expect(error.param).toBe(param);
   expect(backend.requests).toHaveLength(before);
 }
 

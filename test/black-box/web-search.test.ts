@@ -439,6 +439,53 @@ describe("a client of the chat format", () => {
   });
 });
 
+describe("a client of Gemini's format", () => {
+  const SAYS = "Yes: see https://cats.test/purr.";
+  const body = { contents: [{ parts: [{ text: "Do cats purr?" }] }], tools: [{ googleSearch: {} }] };
+
+  interface Grounded {
+    candidates: { content: { parts: { text: string }[] }; groundingMetadata?: Record<string, unknown> }[];
+  }
+
+  const sources = {
+    webSearchQueries: ["purring"],
+    groundingChunks: [
+      { web: { uri: "https://cats.test/purr", title: "Cats" } },
+      { web: { uri: "https://dogs.test/" } },
+    ],
+  };
+
+  interface Support {
+    segment: { startIndex: number; endIndex: number };
+  }
+
+  test("gets the sources as grounding metadata, whole and as a stream", async () => {
+    engine.queue(calling("I lööök. ", [{}]), chatStream([SAYS]));
+    const response = await gateway.post("/v1beta/models/m:generateContent", body);
+    const [candidate] = ((await response.json()) as Grounded).candidates;
+    const { content, groundingMetadata } = candidate as Grounded["candidates"][number];
+    expect(content.parts).toEqual([{ text: `I lööök. ${SAYS}` }]);
+    // Places count in bytes: each ö has two.
+    const [support] = groundingMetadata?.groundingSupports as Support[];
+    const { startIndex, endIndex } = support?.segment ?? { startIndex: 0, endIndex: 0 };
+    const words = Buffer.from(content.parts[0]?.text ?? "")
+      .subarray(startIndex, endIndex)
+      .toString();
+    expect(words).toBe("https://cats.test/purr");
+    expect(groundingMetadata).toMatchObject(sources);
+
+    engine.queue(calling("I look. ", [{}]), chatStream([SAYS.slice(0, 9), SAYS.slice(9)]));
+    const { data } = await readSse(await gateway.post("/v1beta/models/m:streamGenerateContent?alt=sse", body));
+    const chunks = data.map((each) => JSON.parse(each) as Grounded);
+    const text = chunks.flatMap(({ candidates }) => candidates[0]?.content.parts[0]?.text ?? "").join("");
+    expect(text).toBe(`I look. ${SAYS}`);
+    const told = chunks.at(-1)?.candidates[0]?.groundingMetadata;
+    expect(told).toMatchObject(sources);
+    const [place] = told?.groundingSupports as Support[];
+    expect(text.slice(place?.segment.startIndex, place?.segment.endIndex)).toBe("https://cats.test/purr");
+  });
+});
+
 describe("a client that leaves", () => {
   for (const stream of [false, true]) {
     const what = stream ? "a stream" : "a whole answer";

@@ -21,11 +21,23 @@ const VENDORS_STORAGE = /^gs:\/\//;
 
 const ADDRESS = /^[a-z][a-z0-9+.-]*:/i;
 
-export function attachmentsOf({ contents }: JsonObject): readonly Attachment[] {
-  if (!Array.isArray(contents)) return addParts(undefined, contents, ["contents"])?.found ?? NO_ATTACHMENTS;
-  let walk: AttachmentWalk | undefined;
-  for (let index = 0; index < contents.length; index++) walk = addParts(walk, contents[index], ["contents", index]);
+/** A request to count tokens may hold the whole request that is to be counted. */
+const INNER = ["generateContentRequest", "generate_content_request"] as const;
+
+export function attachmentsOf(body: JsonObject): readonly Attachment[] {
+  let walk = addContents(undefined, body.contents, ["contents"]);
+  for (const name of INNER) {
+    const inner = body[name];
+    if (isObject(inner)) walk = addContents(walk, inner.contents, [name, "contents"]);
+  }
   return walk?.found ?? NO_ATTACHMENTS;
+}
+
+function addContents(walk: AttachmentWalk | undefined, contents: unknown, path: BodyPath): AttachmentWalk | undefined {
+  if (!Array.isArray(contents)) return addParts(walk, contents, path);
+  let found = walk;
+  for (let index = 0; index < contents.length; index++) found = addParts(found, contents[index], [...path, index]);
+  return found;
 }
 
 /** @param holder - a content, or the result of a function: what has parts */
