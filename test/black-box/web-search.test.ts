@@ -466,7 +466,7 @@ describe("a client of Gemini's format", () => {
     const { content, groundingMetadata } = candidate as Grounded["candidates"][number];
     expect(content.parts).toEqual([{ text: `I lööök. ${SAYS}` }]);
     // Places count in bytes: each ö has two.
-    const [support] = groundingMetadata?.groundingSupports as Support[];
+    const [support] = (groundingMetadata?.groundingSupports ?? []) as Support[];
     const { startIndex, endIndex } = support?.segment ?? { startIndex: 0, endIndex: 0 };
     const words = Buffer.from(content.parts[0]?.text ?? "")
       .subarray(startIndex, endIndex)
@@ -481,7 +481,7 @@ describe("a client of Gemini's format", () => {
     expect(text).toBe(`I look. ${SAYS}`);
     const told = chunks.at(-1)?.candidates[0]?.groundingMetadata;
     expect(told).toMatchObject(sources);
-    const [place] = told?.groundingSupports as Support[];
+    const [place] = (told?.groundingSupports ?? []) as Support[];
     expect(text.slice(place?.segment.startIndex, place?.segment.endIndex)).toBe("https://cats.test/purr");
   });
 });
