@@ -127,11 +127,17 @@ function membersFor({ operation, asking }: ModelRequest, value: JsonObject, set:
     const [path, ...others] = places?.[setting as keyof Overrides] ?? [];
     if (path === undefined) continue;
     for (const other of others) if (value[other] !== undefined) members[other] = undefined;
-    const [member, inner] = path.split(".") as [string, string | undefined];
-    const before = members[member] ?? value[member];
-    members[member] = inner === undefined ? wanted : { ...(isObject(before) ? before : {}), [inner]: wanted };
+    const [member, ...inner] = path.split(".") as [string, ...string[]];
+    members[member] = withValue(members[member] ?? value[member], inner, wanted);
   }
   return members;
+}
+
+/** @param names - of the members that lead to the value, from outside in */
+function withValue(before: unknown, [name, ...inner]: readonly string[], wanted: unknown): unknown {
+  if (name === undefined) return wanted;
+  const object = isObject(before) ? before : {};
+  return { ...object, [name]: withValue(object[name], inner, wanted) };
 }
 
 /** Whether a target has what the request refers to; undefined where it refers to nothing that one vendor has. */

@@ -321,3 +321,58 @@ test("what a request counted is in its story, passed and translated", async () =
     ["gemini-3-pro", "generate-content", 3, 2],
   ]);
 });
+
+describe("a route", () => {
+  const set = { temperature: 0.2, max_output_tokens: 7, reasoning_effort: "low", seed: 5 } as const;
+  const picture = {
+    inlineData: { mimeType: "image/png", data: Buffer.from(pngImage({ width: 4, height: 4 })).toString("base64") },
+  };
+
+  test("answers under its name, with its fields, whatever format the target speaks", async () => {
+    const { gateway, native, other } = await start({
+      routes: [
+        {
+          name: "smart",
+          sticky: "none",
+          when: [{ has: "image", targets: [{ model: "gemini-3-pro", set }] }],
+          targets: [{ model: "far", set }],
+        },
+      ],
+    });
+    other.answer = chat("translated");
+    const translated = await gateway.post(method("smart", "generateContent"), asking("hi"));
+    expect(translated.headers.get("x-signalbox-route")).toBe("smart");
+    expect(await translated.json()).toMatchObject({ modelVersion: "smart", candidates: [END] });
+    expect(other.lastRequest.json()).toMatchObject({ model: "far", temperature: 0.2, max_tokens: 7, seed: 5 });
+
+    const shown = {
+      contents: [{ parts: [{ text: "what?" }, picture] }],
+      generation_config: { top_k: 3, temperature: 1 },
+    };
+    native.answer = { headers: { "Content-Type": "application/json" }, body: JSON.stringify(piece("passed", END)) };
+    const passed = await gateway.post(method("smart", "generateContent"), shown);
+    expect(await passed.json()).toMatchObject({
+      modelVersion: "smart",
+      candidates: [{ content: { parts: [{ text: "passed" }] } }],
+    });
+    expect(native.lastRequest.path).toBe(method("gemini-3-pro", "generateContent"));
+    expect(native.lastRequest.json()).toEqual({
+      contents: shown.contents,
+      generationConfig: {
+        topK: 3,
+        temperature: 0.2,
+        maxOutputTokens: 7,
+        seed: 5,
+        thinkingConfig: { includeThoughts: false, thinkingLevel: "LOW" },
+      },
+    });
+
+    native.answer = eventStream([sseEvent(piece("a")), sseEvent(piece("b", END))]);
+    const { data, text } = await streamed(gateway, "smart", shown);
+    expect([text, ...data.map((each) => (JSON.parse(each) as Json).modelVersion)]).toEqual(["ab", "smart", "smart"]);
+
+    const { models } = (await (await gateway.fetch("/v1beta/models")).json()) as { models: Json[] };
+    expect(models.map(({ name }) => name)).toContain("models/smart");
+    expect(await (await gateway.fetch("/v1beta/models/smart")).json()).toMatchObject({ name: "models/smart" });
+  });
+});

@@ -19,6 +19,9 @@ export function adaptBody(body: JsonObject, { model, askedModel }: PassTarget): 
   if (isPresent(body.model)) changes.model = undefined;
   const contents = withoutForeignSignatures(body.contents, model);
   if (contents !== undefined) changes.contents = contents;
+  // Google refuses a member that is there in both spellings.
+  const isTwice = isObject(body.generationConfig) && isObject(body.generation_config);
+  if (isTwice) Object.assign(changes, { generationConfig: generationConfigOf(body), generation_config: undefined });
   if (askedModel !== model) Object.assign(changes, adaptThinking(body, model));
   return Object.keys(changes).length === 0 ? undefined : changes;
 }

@@ -1,7 +1,7 @@
 // Members of a client's body in either spelling: Google's JSON is written in camelCase, and the same names in snake_case
 // are read too, as is one object where a list is expected (https://protobuf.dev/programming-guides/json).
 
-import { isPresent, type JsonObject } from "../../lib/json.ts";
+import { isObject, isPresent, type JsonObject } from "../../lib/json.ts";
 import { objectOf, objectsOf } from "../reading.ts";
 
 /** The value of a member; `snake` is its other spelling. */
@@ -34,6 +34,8 @@ export function inCamelCase(object: JsonObject): JsonObject {
   return Object.fromEntries(Object.entries(object).map(([name, value]) => [camelCase(name), value]));
 }
 
-export function generationConfigOf(body: JsonObject): JsonObject {
-  return eitherObject(body, "generationConfig", "generation_config");
+/** A route writes its fields in camelCase: they stand beside a client's own in snake_case, and count. */
+export function generationConfigOf({ generationConfig: camel, generation_config: snake }: JsonObject): JsonObject {
+  if (!isObject(camel)) return objectOf(snake);
+  return isObject(snake) ? { ...inCamelCase(snake), ...camel } : camel;
 }

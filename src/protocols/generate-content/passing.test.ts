@@ -104,6 +104,15 @@ describe("a body on its way to a Gemini backend", () => {
     expect(adapt(body, "gemini-2.5-pro")).toBeUndefined();
   });
 
+  test("has its settings in one spelling, where a route has set some", () => {
+    const body = {
+      contents: [],
+      generationConfig: { temperature: 0 },
+      generation_config: { temperature: 1, top_k: 3 },
+    };
+    expect(adapt(body)).toEqual({ generationConfig: { temperature: 0, topK: 3 }, generation_config: undefined });
+  });
+
   test.each<[string, unknown, unknown[]]>([
     ["prepend", undefined, [{ text: "P" }]],
     ["prepend", "s", [{ text: "P s" }]],
