@@ -97,6 +97,8 @@ const ANSWERS: readonly [path: RegExp, whole: (request: RecordedRequest) => Answ
     /:batchEmbedContents/,
     (request) => json({ embeddings: inputsOf(request, "requests").map(() => ({ values: [1] })) }),
   ],
+  [/:embedContent/, () => json({ embedding: { values: [1] } })],
+  [/:countTokens/, () => json({ totalTokens: 3 })],
   [/:streamGenerateContent/, () => json(CONTENT), () => eventStream([sseEvent(CONTENT)])],
   [/:generateContent/, (request) => json(request.text.includes('"IMAGE"') ? PICTURED : CONTENT)],
   [

@@ -23,6 +23,69 @@ class Raw {
   }
 }
 
+/** In a path, for formats whose requests do not name it. */
+const MODEL = "{model}";
+
+const GEMINI_REQUEST = {
+  systemInstruction: { parts: [{ text: "s" }] },
+  contents: [
+    {
+      role: "user",
+      parts: [
+        { text: "hi" },
+        { inlineData: { mimeType: "image/png", data: PICTURE } },
+        { file_data: { mime_type: "image/png", file_uri: "https://h.invalid/a.png" } },
+      ],
+    },
+    {
+      role: "model",
+      parts: [
+        { text: "t", thought: true, thoughtSignature: "c2J4LTE6e30=" },
+        { functionCall: { id: "c1", name: "f", args: { a: 1 } }, thoughtSignature: "YQ==" },
+      ],
+    },
+    {
+      role: "user",
+      parts: [
+        {
+          functionResponse: {
+            id: "c1",
+            name: "f",
+            response: { output: "ok" },
+            parts: [{ inlineData: { data: "QUJD" } }],
+          },
+        },
+      ],
+    },
+  ],
+  tools: [
+    {
+      functionDeclarations: [
+        {
+          name: "f",
+          description: "d",
+          parameters: { type: "OBJECT", properties: { a: { type: "STRING", nullable: true } } },
+        },
+      ],
+    },
+  ],
+  toolConfig: { functionCallingConfig: { mode: "ANY", allowedFunctionNames: ["f"] } },
+  generationConfig: {
+    temperature: 1,
+    topP: 0.5,
+    topK: 5,
+    candidateCount: 1,
+    maxOutputTokens: 5,
+    stopSequences: ["x"],
+    seed: 1,
+    responseMimeType: "application/json",
+    responseSchema: { type: "OBJECT", properties: { a: { type: "STRING", enum: ["b"] } }, propertyOrdering: ["a"] },
+    thinkingConfig: { includeThoughts: true, thinkingBudget: 100 },
+    responseModalities: ["TEXT"],
+  },
+  safetySettings: [{ category: "HARM_CATEGORY_HARASSMENT", threshold: "BLOCK_NONE" }],
+};
+
 /** By path: what a client may say there, each field with a good value. */
 const REQUESTS: Readonly<Record<string, Record<string, unknown>>> = {
   "/v1/chat/completions": {
@@ -124,6 +187,16 @@ const REQUESTS: Readonly<Record<string, Record<string, unknown>>> = {
     thinking: { type: "enabled", budget_tokens: 1024 },
     stream: true,
     service_tier: "auto",
+  },
+  "/v1beta/models/{model}:generateContent": GEMINI_REQUEST,
+  "/v1beta/models/{model}:countTokens": { generateContentRequest: { contents: GEMINI_REQUEST.contents } },
+  "/v1beta/models/{model}:embedContent": {
+    content: { parts: [{ text: "a" }] },
+    taskType: "CLUSTERING",
+    outputDimensionality: 3,
+  },
+  "/v1beta/models/{model}:batchEmbedContents": {
+    requests: [{ model: "models/m", content: { parts: [{ text: "a" }] }, outputDimensionality: 3 }],
   },
   "/v1/responses": {
     instructions: "i",
@@ -234,9 +307,10 @@ export function* hostileRequests(models: readonly string[]): Generator<HostileRe
   for (const [path, request] of Object.entries(REQUESTS)) {
     for (const place of placesIn(request)) {
       for (const [name, value] of Object.entries(HOSTILE)) {
-        const model = models[turn++ % models.length];
-        const body = written({ model, ...(put(request, place, value) as object) });
-        yield { path, what: `${model}: ${place.join(".")} is ${name}`, body };
+        const model = models[turn++ % models.length] as string;
+        const isInPath = path.includes(MODEL);
+        const body = written({ ...(!isInPath && { model }), ...(put(request, place, value) as object) });
+        yield { path: path.replace(MODEL, model), what: `${model}: ${place.join(".")} is ${name}`, body };
       }
     }
   }
