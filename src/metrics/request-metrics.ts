@@ -20,6 +20,7 @@ const OPERATION_NAMES: Readonly<Record<string, string>> = {
   embeddings: "embeddings",
   "embed-sparse": "embeddings",
   "embed-content": "embeddings",
+  "embed-one-content": "embeddings",
   "generate-content": "generate_content",
   "invoke-embeddings": "embeddings",
   converse: "chat",

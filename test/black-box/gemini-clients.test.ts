@@ -135,6 +135,9 @@ test("keys are taken from every place where clients send them, and from no query
   expect(await refused.json()).toMatchObject({ error: { code: 401, status: "UNAUTHENTICATED" } });
   const { headers, text } = openai.lastRequest;
   expect(JSON.stringify(headers) + text).not.toContain("sekret");
+  const stories = await (await gateway.fetch("/admin/requests")).text();
+  expect(stories).toContain(path);
+  expect(stories).not.toContain("sekret");
   // What the gateway printed is looked through for secrets when it ends.
 });
 
