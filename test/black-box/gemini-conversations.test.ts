@@ -309,6 +309,10 @@ test("what a request counted is in its story, passed and translated", async () =
   other.answer = chat("x");
   await streamed(gateway, "gemini-3-pro", asking("hi"));
   await gateway.post(method("far", "generateContent"), asking("hi"));
+  // Too large to be read as a whole: the counts are found at its end.
+  const long = JSON.stringify(piece("x".repeat(100_000), END));
+  native.answer = { headers: { "Content-Type": "application/json" }, body: long };
+  expect(await (await gateway.post(method("gemini-2.5-flash", "generateContent"), asking("hi"))).text()).toBe(long);
   const { requests } = (await (await gateway.fetch("/admin/requests")).json()) as { requests: Json[] };
   const counts = requests.map(({ model, operation, prompt_tokens, completion_tokens }) => [
     model,
@@ -318,6 +322,7 @@ test("what a request counted is in its story, passed and translated", async () =
   ]);
   expect(counts.toSorted()).toEqual([
     ["far", "generate-content", 3, 2],
+    ["gemini-2.5-flash", "generate-content", 3, 2],
     ["gemini-3-pro", "generate-content", 3, 2],
   ]);
 });
