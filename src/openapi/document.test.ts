@@ -10,6 +10,9 @@ import { readChatRequest } from "../protocols/chat/read-request.ts";
 import { readCompletionRequest } from "../protocols/completions/read-request.ts";
 import { readSparseEmbeddingRequest } from "../protocols/embed-sparse/read-request.ts";
 import { readEmbeddingRequest } from "../protocols/embeddings/read-request.ts";
+import { readCountRequest } from "../protocols/generate-content/count-tokens.ts";
+import { readBatchRequest, readEmbedRequest } from "../protocols/generate-content/embed-content.ts";
+import { readContentRequest } from "../protocols/generate-content/read-request.ts";
 import { readCountTokensRequest, readMessagesRequest } from "../protocols/messages/read-request.ts";
 import { readRerankRequest } from "../protocols/rerank/read-request.ts";
 import { readResponsesRequest } from "../protocols/responses/read-request.ts";
@@ -259,6 +262,37 @@ const REQUESTS: [schema: string, read: (body: Record<string, unknown>) => unknow
       readSparseEmbeddingRequest,
       { model: "m", inputs: ["a"] },
       [{ inputs: "a" }, { inputs: [] }, { inputs: 1 }, { inputs: [1] }],
+    ],
+    [
+      "GenerateContentRequest",
+      (body) => readContentRequest(body, "m", false),
+      { contents: [{ role: "user", parts: [{ text: "x" }] }] },
+      [
+        ...[{ contents: [] }, { contents: "x" }, { contents: undefined }, { contents: [1] }],
+        ...[{ systemInstruction: "s" }, { systemInstruction: 1 }, { tools: [1] }, { tools: [{}] }, { toolConfig: 1 }],
+        ...[{ temperature: 2 }, { temperature: 3 }, { topP: 2 }, { maxOutputTokens: 0 }, { candidateCount: 9 }].map(
+          (generationConfig) => ({ generationConfig }),
+        ),
+        ...[{ stopSequences: [1] }, { thinkingConfig: 1 }].map((generationConfig) => ({ generationConfig })),
+      ],
+    ],
+    [
+      "CountContentRequest",
+      (body) => readCountRequest(body, "m"),
+      { contents: [{ parts: [{ text: "x" }] }] },
+      [{ contents: [] }, { tools: [1] }, { generationConfig: 1 }],
+    ],
+    [
+      "EmbedContentRequest",
+      (body) => readEmbedRequest(body, "m"),
+      { content: { parts: [{ text: "x" }] } },
+      [{ content: undefined }, { content: 1 }],
+    ],
+    [
+      "BatchEmbedContentsRequest",
+      (body) => readBatchRequest(body, "m"),
+      { requests: [{ model: "models/m", content: { parts: [{ text: "x" }] } }] },
+      [{ requests: [] }, { requests: 1 }, { requests: [1] }, { requests: [{}] }],
     ],
   ];
 
