@@ -304,7 +304,7 @@ export function createBridge(parts: BridgeParts): Bridge {
       const passing = passThrough(format);
       const { asking } = request;
       const mayPass = operation === request.operation && asking.neutral === undefined;
-      if (mayPass && !passing.mustTranslate?.(value, hasThinking(metadata?.thinking), kind.inlines === "all")) {
+      if (mayPass && !passing.mustTranslate?.(value, hasThinking(metadata?.thinking), kind.inlines === "all", kind)) {
         const isCounted = request.stream && context.settings.streaming.count_tokens;
         const counting = isCounted ? passing.askUsage?.(value, kind) : undefined;
         const prepared: Prepared = {

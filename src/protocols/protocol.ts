@@ -221,7 +221,7 @@ export interface PassThrough {
    * @param splitsThoughts - the model leaves its thoughts in the text of its answer
    * @param fetchesNothing - the backend takes no pictures and documents by their address
    */
-  mustTranslate?(body: JsonObject, splitsThoughts: boolean, fetchesNothing: boolean): boolean;
+  mustTranslate?(body: JsonObject, splitsThoughts: boolean, fetchesNothing: boolean, kind: Dialect): boolean;
   adapt?(body: JsonObject, target: PassTarget): Adapted | undefined;
   /** Undefined also where the body has no place for a prompt. */
   injectPrompt?(body: JsonObject, prompt: string, merge: PromptMerge): JsonObject | undefined;

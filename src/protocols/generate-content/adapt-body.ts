@@ -52,6 +52,14 @@ function isForeign(part: unknown): part is JsonObject {
   return isObject(part) && isForeignMark(either(part, "thoughtSignature", "thought_signature"));
 }
 
+const CALLS = ["functionCall", "function_call", "functionResponse", "function_response"] as const;
+
+/** Whether a call or a result is named by an id. */
+export function hasCallIds({ contents }: JsonObject): boolean {
+  const hasId = (part: unknown) => isObject(part) && CALLS.some((name) => isObject(part[name]) && "id" in part[name]);
+  return listOf(contents).some((content) => isObject(content) && listOf(content.parts).some(hasId));
+}
+
 /** Budgets and levels are words of different generations of models. */
 function adaptThinking(body: JsonObject, model: string): JsonObject {
   const config = generationConfigOf(body);

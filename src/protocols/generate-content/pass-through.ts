@@ -4,7 +4,7 @@ import type { JsonObject } from "../../lib/json.ts";
 import { isObject, isPresent } from "../../lib/json.ts";
 import { mergeSystem, type PromptMerge } from "../inject-prompt.ts";
 import type { PassThrough } from "../protocol.ts";
-import { adaptBody } from "./adapt-body.ts";
+import { adaptBody, hasCallIds } from "./adapt-body.ts";
 import { ContentWatch } from "./content-watch.ts";
 import { listOf } from "./members.ts";
 import { readPrompt } from "./read-prompt.ts";
@@ -15,6 +15,8 @@ const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
 export const contentPassThrough: PassThrough = {
+  // Vertex knows calls by their names and their order alone, and refuses ids of them.
+  mustTranslate: (body, _splitsThoughts, _fetchesNothing, { isCloud }) => isCloud === true && hasCallIds(body),
   adapt(body, target) {
     const members = adaptBody(body, target);
     return members && { members };

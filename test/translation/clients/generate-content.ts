@@ -128,7 +128,14 @@ function writeResult(
   name: string,
 ): JsonObject {
   const parts = image === undefined ? {} : { parts: [{ inlineData: { mimeType: "image/png", data: image } }] };
-  return { functionResponse: { id, name, response: isError ? { error: said } : { output: said }, ...parts } };
+  return {
+    functionResponse: {
+      ...(id !== "" && { id }),
+      name,
+      response: isError ? { error: said } : { output: said },
+      ...parts,
+    },
+  };
 }
 
 function readContentStream(events: readonly WireEvent[]): Reading {

@@ -7,6 +7,12 @@ import type { Feature, Finding, Side } from "./feature.ts";
 import { asks, FINE, isFine, same, textOf, WEATHER } from "./words.ts";
 
 const group = "Settings";
+function isTopK(body: JsonObject): boolean {
+  const { top_k, generationConfig, additionalModelRequestFields } = body;
+  const ofNova = object(object(additionalModelRequestFields).inferenceConfig);
+  return [top_k, object(generationConfig).topK, ofNova.topK].includes(40);
+}
+
 const OTHERS: readonly ClientName[] = [
   "chat",
   "responses",
@@ -77,13 +83,7 @@ export const SETTINGS: readonly Feature[] = [
     /temperature/,
   ),
   setting("top_p", "top_p", without(), { topP: 0.9 }, ({ topP }) => topP === 0.9),
-  setting("top_k", "top_k", only("messages", "ollama-api"), { more: { top_k: 40 } }, ({ body }) => {
-    return (
-      body.top_k === 40 ||
-      object(body.generationConfig).topK === 40 ||
-      object(object(body.additionalModelRequestFields).inferenceConfig).topK === 40
-    );
-  }),
+  setting("top_k", "top_k", only("messages", "ollama-api"), { more: { top_k: 40 } }, ({ body }) => isTopK(body)),
   setting("stop", "Stop sequences", without("responses"), { stop: ["STOP", "END"] }, ({ stop }) =>
     same(stop, ["STOP", "END"]),
   ),
@@ -98,7 +98,7 @@ export const SETTINGS: readonly Feature[] = [
     { more: { logprobs: true, top_logprobs: 2 } },
     ({ body }) => body.logprobs === true,
   ),
-  config("topK", 40, ({ body }) => body.top_k === 40 || object(body.generationConfig).topK === 40, /top_k/),
+  config("topK", 40, ({ body }) => isTopK(body), /top_k/),
   config("seed", 7, ({ body }) => body.seed === 7 || object(body.generationConfig).seed === 7),
   config(
     "frequencyPenalty",
