@@ -74,9 +74,12 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
   return {
     /** Throws 403 for a name that the caller's key may not use; a model that it may use can be asked of one backend, too. */
     requireAllowed(caller: Caller | undefined, name: string): void {
-      const isOfModel = caller?.allowsModel?.(name) === false && name.includes("/");
-      const model = isOfModel ? pinOf(name)?.model : undefined;
-      requireModel(caller, model !== undefined && caller?.allowsModel?.(model) === true ? model : name);
+      const mayBePin = caller?.allowsModel?.(name) === false && name.includes("/") && routes?.find(name) === undefined;
+      const model = mayBePin ? pinOf(name)?.model : undefined;
+      // A key that names a route may use the route, not a model of the same name.
+      const isItsModel =
+        model !== undefined && routes?.find(model) === undefined && caller?.allowsModel?.(model) === true;
+      requireModel(caller, isItsModel ? model : name);
     },
 
     /** A promise only where a default route may hide a model that has to be looked for. */
