@@ -56,6 +56,19 @@ export function withMembers(bytes: Uint8Array, changes: Readonly<Record<string, 
   return Buffer.concat(pieces);
 }
 
+/** The same for members of an object that is a member itself. */
+export function withMembersInside(
+  bytes: Uint8Array,
+  holder: string,
+  changes: Readonly<Record<string, unknown>>,
+): Uint8Array {
+  const found = topLevelMembers(bytes).findLast(({ key }) => key === holder);
+  if (found === undefined) return bytes;
+  const { valueStart, valueEnd } = found;
+  const inside = withMembers(bytes.subarray(valueStart, valueEnd), changes);
+  return Buffer.concat([bytes.subarray(0, valueStart), inside, bytes.subarray(valueEnd)]);
+}
+
 /** The first name that a second member of the outermost object has too, however the two are spelt. */
 export function repeatedMember(bytes: Uint8Array): string | undefined {
   const names = new Set<string>();

@@ -2,7 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
-import { chat } from "../support/openai-answers.ts";
+import { chat, eventStream, sseEvent } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
@@ -51,5 +51,104 @@ describe("a key that may use a model", () => {
     expect((await gateway.chat({ model: "big", messages: hello }, { headers })).status).toBe(200);
     expect((await gateway.chat({ model: "main/big", messages: hello }, { headers })).status).toBe(403);
     expect(main.requests).toHaveLength(0);
+  });
+});
+
+describe("the model of an answer", () => {
+  const routes: ConfigDocument["routes"] = [{ name: 'smart "quoted" \\ one', targets: [{ model: "big" }] }];
+  const chunk = (model: string, content: string) =>
+    `{"id":"c","object":"chat.completion.chunk","created":1,"model":${model},"choices":[{"index":0,"delta":{"content":"${content}"},"finish_reason":null}]}`;
+  const last = (model: string) =>
+    `data: {"id":"c","object":"chat.completion.chunk","created":1,"model":${model},"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}\n\ndata: [DONE]\n\n`;
+
+  async function namesIn(chunks: string[]): Promise<unknown[]> {
+    const { gateway, main } = await start(routes);
+    main.reset(eventStream(chunks));
+    const answer = await gateway.chat({ model: 'smart "quoted" \\ one', messages: hello, stream: true });
+    const text = await answer.text();
+    return text
+      .split(/\r?\n\r?\n/)
+      .filter((event) => event.startsWith("data: {"))
+      .map((event) => JSON.parse(event.slice(6)).model);
+  }
+  const NAME = 'smart "quoted" \\ one';
+
+  test("is the route's where the first event has an empty name", async () => {
+    const filter = 'data: {"choices":[],"created":0,"id":"","model":"","object":"","prompt_filter_results":[]}\n\n';
+    const names = await namesIn([filter, `data: ${chunk('"big-2026"', "a")}\n\n`, last('"big-2026"')]);
+    expect(names).toEqual([NAME, NAME, NAME]);
+  });
+
+  test("is the route's where the name changes on the way", async () => {
+    const names = await namesIn([
+      `data: ${chunk('"big"', "a")}\n\n`,
+      `data: ${chunk('"big-2026"', "b")}\n\n`,
+      last('"big-2026"'),
+    ]);
+    expect(names).toEqual([NAME, NAME, NAME]);
+  });
+
+  test("is the route's where several events with several names come in one piece", async () => {
+    const names = await namesIn([
+      `data: ${chunk('"big"', "a")}\n\ndata: ${chunk('"big-2026"', "b")}\n\n${last('"big-2026"')}`,
+    ]);
+    expect(names).toEqual([NAME, NAME, NAME]);
+  });
+
+  test("is the route's where the first event has the route's name", async () => {
+    const names = await namesIn([
+      `data: ${chunk(JSON.stringify(NAME), "a")}\n\n`,
+      `data: ${chunk('"big-2026"', "b")}\n\n`,
+      last('"big-2026"'),
+    ]);
+    expect(names).toEqual([NAME, NAME, NAME]);
+  });
+
+  test("is the route's where it is written with escapes or blanks", async () => {
+    const names = await namesIn([
+      `: hello\r\n\r\ndata: ${chunk('"gro\\u00df\\/2026"', "a")}\r\n\r\n`,
+      `data: ${chunk(' \\t"x"'.replace("\\t", "  "), "b")}\n\n`,
+      last('"gro\\u00df\\/2026"'),
+    ]);
+    expect(names).toEqual([NAME, NAME, NAME]);
+  });
+
+  test("is the route's where an event has several lines", async () => {
+    const lines = chunk('"big-2026"', "a").replace(',"model"', ',\ndata: "model"');
+    const names = await namesIn([
+      `event: x\ndata: ${lines}\n\n`,
+      `data: ${chunk('"big-2026"', "b")}\n\n`,
+      last('"big-2026"'),
+    ]);
+    expect(names).toEqual([NAME, NAME]);
+  });
+
+  test("is replaced where the answer names its model, not in what it repeats of the request", async () => {
+    const openai = bed.backend();
+    const gateway = await bed.gateway({
+      config: {
+        health_checks: { enabled: false },
+        backends: [{ name: "openai", type: "openai", url: openai.url, api_key: "sk-sekret-1", models: ["gpt"] }],
+        routes: [{ name: "smart", targets: [{ model: "gpt" }] }],
+      },
+    });
+    const response = { id: "resp_1", object: "response", metadata: { model: "gpt" }, model: "gpt", output: [] };
+    const event = (type: string, status: string) =>
+      `event: ${type}\n${sseEvent({ type, sequence_number: 0, response: { ...response, status } })}`;
+    openai.reset(eventStream([event("response.created", "in_progress"), event("response.completed", "completed")]));
+    const answer = await gateway.post("/v1/responses", {
+      model: "smart",
+      input: "x",
+      stream: true,
+      metadata: { model: "gpt" },
+    });
+    const told = (await answer.text())
+      .split("\n")
+      .filter((line) => line.startsWith("data: {"))
+      .map((line) => JSON.parse(line.slice(6)).response);
+    expect(told.map(({ model, metadata }) => [model, metadata.model])).toEqual([
+      ["smart", "gpt"],
+      ["smart", "gpt"],
+    ]);
   });
 });
