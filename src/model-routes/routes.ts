@@ -90,10 +90,18 @@ export function createRoutes(settings: readonly RouteSettings[]) {
     };
   }
 
+  /** A route has what one of its targets has. */
+  function holderIn({ settings: { name } }: ModelRoute, holds: NonNullable<RouteQuery["holds"]>): typeof holds {
+    return (target) => {
+      const next = routeOfTarget(exact, name, target);
+      return next === undefined ? holds(target) : [next.main, ...next.when].some((list) => list.targets.some(holds));
+    };
+  }
+
   function choose(route: ModelRoute, query: RouteQuery, outer: readonly RouteArm[] = []): RouteChoice {
     const { name, sticky, on_failure } = route.settings;
     const list = route.when.find(({ condition }) => condition.holds(query.subject)) ?? route.main;
-    const chosen = choosePlace(list, sticky, query);
+    const chosen = choosePlace(list, sticky, { ...query, holds: query.holds && holderIn(route, query.holds) });
     const step: RouteStep = { route: name, arm: (list.targets[chosen.place] as { name: string }).name, ...chosen.told };
     if ("condition" in list) step.condition = (list as { condition: RouteCondition }).condition.words;
     const { targets, steps } = targetsOf(route, list, chosen.place, query, outer);
@@ -166,7 +174,9 @@ function choosePlace(
   if (targets.length === 1) return { place: 0, told: { how: "only" } };
   if (holds !== undefined) {
     const holder = shares.ofSession(session(sticky) ?? "", (place) => holds(targets[place] as TargetSettings));
-    if (holder !== undefined) return { place: holder.place, told: { how: "holder" } };
+    // One that has lost its weight has its conversations still.
+    const place = holder?.place ?? targets.findIndex(holds);
+    if (place >= 0) return { place, told: { how: "holder" } };
   }
   const key = session(sticky);
   const drawn = key === undefined ? undefined : shares.ofSession(key);

@@ -2,6 +2,7 @@
 
 import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
+import { AdminClient } from "../support/admin-client.ts";
 import { chat, eventStream, sseEvent } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
@@ -150,5 +151,64 @@ describe("the model of an answer", () => {
       ["smart", "gpt"],
       ["smart", "gpt"],
     ]);
+  });
+});
+
+describe("what one vendor keeps", () => {
+  async function startVendor(routes: ConfigDocument["routes"]) {
+    const openai = bed.backend();
+    const other = bed.backend();
+    const gateway = await bed.gateway({
+      config: {
+        admin: { auth: { method: "none" } },
+        health_checks: { enabled: false },
+        backends: [
+          { name: "openai", type: "openai", url: openai.url, api_key: "sk-sekret-1", models: ["gpt"] },
+          { name: "other", url: other.url, models: ["small"] },
+        ],
+        routes,
+      },
+    });
+    const response = (id: string) => ({
+      body: JSON.stringify({ id, object: "response", status: "completed", model: "gpt-1", output: [] }),
+    });
+    async function firstAtVendor(model: string): Promise<string> {
+      for (let turn = 0; turn < 12; turn++) {
+        openai.reset(response("resp_vendor"));
+        const first = await gateway.post("/v1/responses", { model, input: "Hello!" });
+        const { id } = (await first.json()) as { id: string };
+        if (id === "resp_vendor") return id;
+      }
+      throw new Error("the vendor was not asked");
+    }
+    return { openai, gateway, response, firstAtVendor };
+  }
+
+  test("is found behind a route that a target names", async () => {
+    const { openai, gateway, response, firstAtVendor } = await startVendor([
+      { name: "smart", sticky: "none", targets: [{ model: "fast" }, { model: "small", weight: 3 }] },
+      { name: "fast", targets: [{ model: "gpt" }] },
+    ]);
+    const previous_response_id = await firstAtVendor("smart");
+    for (let turn = 0; turn < 4; turn++) {
+      openai.reset(response(`resp_${turn}`));
+      const next = await gateway.post("/v1/responses", { model: "smart", input: "And?", previous_response_id });
+      expect(next.headers.get("x-signalbox-arm")).toBe("fast > gpt");
+    }
+  });
+
+  test("stays with a target that has lost its weight", async () => {
+    const targets = [{ model: "gpt" }, { model: "small", weight: 3 }];
+    const { openai, gateway, response, firstAtVendor } = await startVendor([
+      { name: "smart", sticky: "none", targets },
+    ]);
+    const previous_response_id = await firstAtVendor("smart");
+    const admin = new AdminClient(gateway);
+    await admin.ok("PUT", "/admin/routes/smart", { targets: [{ model: "gpt", weight: 0 }, { model: "small" }] });
+    for (let turn = 0; turn < 4; turn++) {
+      openai.reset(response(`resp_${turn}`));
+      const next = await gateway.post("/v1/responses", { model: "smart", input: "And?", previous_response_id });
+      expect(next.headers.get("x-signalbox-arm")).toBe("gpt");
+    }
   });
 });
