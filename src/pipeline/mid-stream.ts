@@ -110,6 +110,9 @@ export function takeoverFor(
   let current = { target: begun, backend: first.entry.backend.name };
   let switches = 0;
 
+  const requestFor = (target: RouteTarget) =>
+    isSame(target, targets[0] as RouteTarget) ? request : forTarget(request, target);
+
   /** Another backend of the present model, which goes on without a seam. */
   function exactWay(sent: SeenAnswer): Way | undefined {
     if (!hasPool) return undefined;
@@ -119,7 +122,7 @@ export function takeoverFor(
       return hasOthers ? undefined : { target, mode: "exact", goesOn: false };
     }
     if (!mayGoOn()) return undefined;
-    const rest = sent.goOn(request);
+    const rest = sent.goOn(requestFor(target));
     return rest && { ...rest, target, mode: "exact", goesOn: true };
   }
 
@@ -134,7 +137,7 @@ export function takeoverFor(
   /** The model itself, or one that stands in for it. */
   function wayOfChain(target: RouteTarget, { askForRest }: Joint, { text }: SeenAnswer): Way {
     const { enabled, continuation_prompt } = mid_stream_fallback;
-    const rest = enabled && text.trim() !== "" ? askForRest(request, text, continuation_prompt) : undefined;
+    const rest = enabled && text.trim() !== "" ? askForRest(requestFor(target), text, continuation_prompt) : undefined;
     return { ...rest, target, mode: rest === undefined ? "restarted" : "continued", goesOn: false };
   }
 
@@ -154,9 +157,10 @@ export function takeoverFor(
 
   /** The first stream that another backend begins. */
   async function openNext(joint: Joint, sent: SeenAnswer): Promise<LiveStream | undefined> {
-    for (const { target, changes, neutral = asking.neutral, mode, goesOn } of waysOn(joint, sent)) {
+    for (const { target, changes, neutral, mode, goesOn } of waysOn(joint, sent)) {
       const rest = goingOn(client, sent, mode);
-      const asked = isSame(target, targets[0] as RouteTarget) ? request : forTarget(request, target);
+      const asked = requestFor(target);
+      const own = neutral ?? asked.asking.neutral;
       const attempt: ModelRequest = {
         ...asked,
         goesOn,
@@ -164,7 +168,7 @@ export function takeoverFor(
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,
         answered: undefined, // it would be called with the second part alone
-        asking: rest === undefined ? asking : { kind: "rest", neutral, client: rest },
+        asking: rest === undefined ? asked.asking : { kind: "rest", neutral: own, client: rest },
       };
       const result = await forwarder.forward(context, attempt, true).catch((error: unknown) => {
         if (!(error instanceof GatewayError)) log.error({ request_id: context.id, err: error }, "unexpected error");

@@ -33,6 +33,8 @@ interface Routed {
   others: readonly RouteTarget[];
   /** As it is before a target changes it. */
   body: RequestBody;
+  /** The same of what is asked for in place of the body. */
+  neutral?: GenerationRequest;
   route: ModelRoute;
 }
 

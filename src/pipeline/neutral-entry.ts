@@ -3,7 +3,6 @@
 
 import type { Caller } from "../access/caller.ts";
 import type { Settings } from "../config/sections/registry.ts";
-import type { Overrides } from "../config/sections/routes.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { GenerationEvent } from "../generation/events.ts";
@@ -110,8 +109,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
         const client = clientProtocol(neutral.origin.protocol);
         const request = await names.resolve(context, asNeutral(asked, neutral, client));
         record.model = request.model;
-        const wanted = withOverrides(neutral, request.routed?.target.set);
-        const turn = await openTurn(pipeline.chains, context, request, wanted, client, pipeline);
+        const turn = await openTurn(pipeline.chains, context, request, neutral, client, pipeline);
         for await (const event of turn.events) {
           if (signal.aborted) break;
           if (event.type === "failure") {
@@ -141,20 +139,6 @@ function modelRequest({ model, origin, promptCacheKey, user }: GenerationRequest
 
 function asNeutral(asked: ModelRequest, neutral: GenerationRequest, client: ClientProtocol): ModelRequest {
   return { ...asked, asking: { kind: "neutral", neutral, client } };
-}
-
-/** What the target of a route sets in place of the caller. */
-function withOverrides(request: GenerationRequest, set: Overrides | undefined): GenerationRequest {
-  if (set === undefined) return request;
-  const { temperature, top_p: topP, seed, max_output_tokens: maxOutputTokens, reasoning_effort: effort } = set;
-  const sampling = { temperature, topP, seed };
-  const given = Object.entries(sampling).filter(([, value]) => value !== undefined);
-  return {
-    ...request,
-    sampling: { ...request.sampling, ...Object.fromEntries(given) },
-    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
-    ...(effort !== undefined && { reasoning: { ...request.reasoning, effort } }),
-  };
 }
 
 const BUG = { message: "unexpected error", status: 500, type: ERRORS.internal.type };

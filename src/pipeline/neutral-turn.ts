@@ -10,6 +10,7 @@ import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import { type Joint, type MidStreamParts, takeoverFor } from "./mid-stream.ts";
 import type { ModelRequest } from "./model-request.ts";
 import { SeenEvents } from "./neutral-joint.ts";
+import { withOverrides } from "./routes.ts";
 
 export interface NeutralTurn {
   /** Who answers, or has failed to. */
@@ -19,7 +20,7 @@ export interface NeutralTurn {
 }
 
 /**
- * Asks for a neutral request instead of the body. Throws GatewayError when no backend can take it.
+ * Asks for a neutral request instead of the body, as it is before a target of a route sets fields. Throws GatewayError when no backend can take it.
  * @param client - in whose words a refusal names fields, and whose losses are noted
  * @param takingOver - looks for another backend when a stream breaks off; left out: the stream ends
  */
@@ -33,8 +34,11 @@ export async function openTurn(
 ): Promise<NeutralTurn> {
   const queue = new TurnEvents();
   // `answered` belongs to the whole answer, of which this is a turn.
-  const asking = { kind: "neutral" as const, neutral, client: queue.clientLike(client) };
-  const asked = { ...request, asking, stream: true, choices: 1, answered: undefined };
+  const { routed } = request;
+  const wanted = withOverrides(neutral, routed?.target.set);
+  const asking = { kind: "neutral" as const, neutral: wanted, client: queue.clientLike(client) };
+  const asked: ModelRequest = { ...request, asking, stream: true, choices: 1, answered: undefined };
+  if (routed !== undefined) asked.routed = { ...routed, neutral };
   const result = await chains.forward(context, asked);
   if (result.kind === "stream") {
     const takeover = takingOver && takeoverFor(takingOver, context, asked, result, queue.joint());

@@ -6,6 +6,7 @@ import type { Caller } from "../access/caller.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import { broughtBy, conventionsOf, formatOf, mayHoldFiles, writesText } from "../backends/kinds.ts";
 import type { Feature, Overrides, TargetSettings } from "../config/sections/routes.ts";
+import type { GenerationRequest } from "../generation/request.ts";
 import { usualTokensOfBody } from "../generation/token-count.ts";
 import type { Eventually } from "../lib/eventually.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
@@ -111,13 +112,30 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
 
 /** The request as a target gets it. */
 export function forTarget(request: ModelRequest, { model, backend, set }: RouteTarget): ModelRequest {
-  const body = request.routed?.body ?? request.body;
+  const { asking, routed } = request;
+  const body = routed?.body ?? request.body;
   const changes = set === undefined ? {} : membersFor(request, body.value, set);
+  const isNeutral = asking.kind === "neutral" && routed?.neutral !== undefined;
   return {
     ...request,
     model,
     body: body.with({ ...changes, model }),
+    asking: isNeutral ? { ...asking, neutral: withOverrides(routed.neutral as GenerationRequest, set) } : asking,
     onlyAt: backend === undefined ? undefined : [backend],
+  };
+}
+
+/** A neutral request with what a target sets. */
+export function withOverrides(request: GenerationRequest, set: Overrides | undefined): GenerationRequest {
+  if (set === undefined) return request;
+  const { temperature, top_p: topP, seed, max_output_tokens: maxOutputTokens, reasoning_effort: effort } = set;
+  const sampling = { temperature, topP, seed };
+  const given = Object.entries(sampling).filter(([, value]) => value !== undefined);
+  return {
+    ...request,
+    sampling: { ...request.sampling, ...Object.fromEntries(given) },
+    ...(maxOutputTokens !== undefined && { maxOutputTokens }),
+    ...(effort !== undefined && { reasoning: { ...request.reasoning, effort } }),
   };
 }
 

@@ -22,6 +22,7 @@ import type { FallbackChains, FallbackResult } from "./fallback.ts";
 import type { Generate, Generated, StreamFrame } from "./generate.ts";
 import type { ModelRequest } from "./model-request.ts";
 import { type NeutralTurn, openTurn } from "./neutral-turn.ts";
+import { forTarget } from "./routes.ts";
 
 interface SearchParts {
   provider: SearchProvider;
@@ -46,7 +47,7 @@ export function withWebSearch(generate: Generate, parts: SearchParts): Generate 
     if (format === undefined || !client.offersSearch?.(value) || parts.searchesItself(model, operation)) {
       return generate(context, request, frame);
     }
-    const neutral = client.decodeRequest(value);
+    const neutral = client.decodeRequest(request.routed?.body.value ?? value);
     if (planSearch(neutral) === undefined) return generate(context, request, frame);
     return answerWithSearches(context, request, frame, parts, client, neutral);
   };
@@ -132,11 +133,9 @@ function createTurns(
     first: undefined as FallbackResult | undefined,
     async *call(neutral: GenerationRequest): AsyncGenerator<GenerationEvent, void> {
       const { first } = turns;
-      // The model that has begun the answer goes on, on the backend that has the conversation in its memory.
-      const again = first && { model: first.model, prefer: first.entry.backend.name, routed: undefined };
       let turn: NeutralTurn;
       try {
-        turn = await openTurn(chains, context, { ...request, ...again }, neutral, client);
+        turn = await openTurn(chains, context, first === undefined ? request : again(request, first), neutral, client);
       } catch (error) {
         if (first === undefined) throw error;
         yield { type: "failure", failure: unexpected(error) };
@@ -147,6 +146,17 @@ function createTurns(
     },
   };
   return turns;
+}
+
+/** The model that has begun the answer goes on, on the backend that has the conversation in its memory. */
+function again(request: ModelRequest, { model, reasons, target: told, entry }: FallbackResult): ModelRequest {
+  const { routed } = request;
+  const target = told ?? (reasons.length === 0 && routed !== undefined ? routed.target : { model, arms: [] });
+  return {
+    ...(reasons.length === 0 ? request : forTarget(request, target)),
+    prefer: entry.backend.name,
+    routed: routed && { ...routed, target, others: [] },
+  };
 }
 
 /** The turns are different requests: under one key a backend would answer the second with the first one's answer. */

@@ -98,6 +98,23 @@ test("an answer of a route is that of its target, with the fields that it sets",
   expect(await lastStory()).toMatchObject({ model: "m", route: "smart", arm: "m" });
 });
 
+test("an answer of the next target has the fields that this one sets, and none of the first", async () => {
+  const backends = [startBackend(failure(503)), startBackend()] as const;
+  const routes: ConfigDocument["routes"] = [
+    {
+      name: "smart",
+      targets: [
+        { model: "m", backend: "b0", set: { temperature: 0.3 } },
+        { model: "m", backend: "b1", weight: 0, set: { seed: 7 } },
+      ],
+    },
+  ];
+  const { gateway } = await start(backends, { routes, retry: { max_attempts: 1 } });
+  const asked = { ...request, model: "smart", sampling: { temperature: 0.9 } };
+  expect(textOf(await readAll(gateway.generate(asked, open())))).toBe("one two");
+  expect(backends[1].requests[0]?.json()).toMatchObject({ model: "m", temperature: 0.9, seed: 7 });
+});
+
 describe("trouble", () => {
   test("with the backend is a failure event, and is told in the story", async () => {
     const { gateway, lastStory } = await start([startBackend(failure(400, "no such tool"))]);

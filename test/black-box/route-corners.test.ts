@@ -3,7 +3,7 @@
 import { describe, expect, test } from "bun:test";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
-import { chat, eventStream, sseEvent } from "../support/openai-answers.ts";
+import { chat, chatStream, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
@@ -210,5 +210,61 @@ describe("what one vendor keeps", () => {
       const next = await gateway.post("/v1/responses", { model: "smart", input: "And?", previous_response_id });
       expect(next.headers.get("x-signalbox-arm")).toBe("gpt");
     }
+  });
+});
+
+describe("a target that is asked in place of another one", () => {
+  test("gets its own fields, on its own backend, in every turn of an answer with searches", async () => {
+    const search = bed.backend({ answer: { body: JSON.stringify({ organic: [] }) } });
+    const main = bed.backend({ answer: failure(503) });
+    const trial = bed.backend();
+    const gateway = await bed.gateway({
+      config: {
+        retry: { max_attempts: 1 },
+        health_checks: { enabled: false },
+        circuit_breaker: { enabled: false },
+        backends: [
+          { name: "main", type: "vllm", url: main.url, models: ["big"] },
+          { name: "trial", type: "vllm", url: trial.url, models: ["small"] },
+        ],
+        web_search: { provider: "serper", api_key: "sekret-search", base_url: search.url },
+        routes: [
+          {
+            name: "smart",
+            targets: [
+              { model: "big", backend: "main", set: { temperature: 0.1 } },
+              { model: "small", weight: 0, backend: "trial", set: { seed: 7 } },
+            ],
+          },
+        ],
+      },
+    });
+    const call = { index: 0, id: "c1", type: "function", function: { name: "web_search", arguments: '{"query":"x"}' } };
+    const chunk = (delta: object, finish_reason: string | null) =>
+      sseEvent({
+        id: "c",
+        object: "chat.completion.chunk",
+        created: 1,
+        model: "m",
+        choices: [{ index: 0, delta, finish_reason }],
+      });
+    const searches = eventStream([
+      chunk({ role: "assistant", tool_calls: [call] }, null),
+      chunk({}, "tool_calls"),
+      "data: [DONE]\n\n",
+    ]);
+    trial.reset(() => (trial.requests.length === 1 ? searches : chatStream(["found"])));
+    const answer = await gateway.post("/v1/messages", {
+      model: "smart",
+      max_tokens: 50,
+      temperature: 0.5,
+      messages: hello,
+      tools: [{ type: "web_search_20250305", name: "web_search" }],
+    });
+    expect(await answer.text()).toContain("found");
+    expect(trial.requests.map((request) => request.json())).toMatchObject([
+      { model: "small", seed: 7, temperature: 0.5 },
+      { model: "small", seed: 7, temperature: 0.5 },
+    ]);
   });
 });
