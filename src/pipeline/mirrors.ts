@@ -1,12 +1,14 @@
 // Copies of requests for the mirror of a route: the model is asked as any other, and its answer is measured and thrown away. The client's
 // request never waits for it.
 
-import { isFree } from "../backends/kinds.ts";
+import { formatOf, isFree } from "../backends/kinds.ts";
 import type { RouteSettings } from "../config/sections/routes.ts";
 import type { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { Clock } from "../lib/clock.ts";
+import type { RequestBody } from "../lib/request-body.ts";
 import type { Logger } from "../logging/logger.ts";
 import { mirrorName } from "../model-routes/arm-book.ts";
+import { keptAnswers } from "../protocols/registry.ts";
 import { RequestRecord } from "../stats/request-record.ts";
 import { failureLabel } from "../upstream/failure.ts";
 import { relayInto } from "../upstream/relay.ts";
@@ -39,20 +41,20 @@ export function withMirrors(generate: Generate, parts: MirrorParts): Generate {
   return (context, request, frame) => {
     const generated = generate(context, request, frame);
     const mirror = request.routed?.route.settings.mirror;
-    if (mirror === undefined || request.routed === undefined || !canBeCopied(request) || random() >= mirror.share) {
-      return generated;
-    }
-    const { route, body } = request.routed;
-    const bytes = Math.max(LEAST_BYTES, body.bytes().length);
-    // It begins behind the first byte of the client's answer, and not at all where there is none.
+    if (mirror === undefined || request.routed === undefined || random() >= mirror.share) return generated;
+    const { route } = request.routed;
+    const body = bodyOfCopy(request, request.routed.body, mirror);
+    if (body === undefined) return generated;
+    const bytes = Math.max(LEAST_BYTES, request.routed.body.bytes().length);
+    // It begins behind the first byte of the client's answer, and not at all where there is none, or where another call has made it.
     const begin = ({ kind }: { kind: string }) => {
-      if (kind === "replayed") return;
+      if (kind === "replayed" || context.record.isShared) return;
       if (!memory.take(bytes)) {
         log.debug({ request_id: context.id }, "a copy for a mirror was left out: too many are under way");
         return;
       }
       setImmediate(() => {
-        void send(parts, context, copyFor(request, mirror), { name: route.settings.name, mirror }).finally(() =>
+        void send(parts, context, copyFor(request, mirror, body), { name: route.settings.name, mirror }).finally(() =>
           memory.giveBack(bytes),
         );
       });
@@ -62,20 +64,27 @@ export function withMirrors(generate: Generate, parts: MirrorParts): Generate {
   };
 }
 
-/** What a vendor keeps can be asked of that vendor alone. */
-function canBeCopied({ namesVendorState, foreignFile, operation }: ModelRequest): boolean {
-  return namesVendorState !== true && foreignFile === undefined && !isFree(operation);
-}
-
 type Mirror = NonNullable<RouteSettings["mirror"]>;
 
-function copyFor(request: ModelRequest, { model, backend }: Mirror): ModelRequest {
-  const { body } = request.routed as NonNullable<ModelRequest["routed"]>;
+/** Undefined where there is to be no copy: what a vendor keeps can be asked of that vendor alone, and what is done is done once. */
+function bodyOfCopy(
+  { namesVendorState, foreignFile, operation, asking }: ModelRequest,
+  body: RequestBody,
+  { model }: Mirror,
+): RequestBody | undefined {
+  if (namesVendorState === true || foreignFile !== undefined || isFree(operation)) return undefined;
+  const kept = keptAnswers(asking.client?.name ?? formatOf(operation));
+  const changes = kept?.keepingNothing?.(body.value);
+  if (kept?.hasSideEffect({ ...body.value, ...changes }) === true) return undefined;
+  return body.with({ ...changes, model });
+}
+
+function copyFor(request: ModelRequest, { model, backend }: Mirror, body: RequestBody): ModelRequest {
   return {
     ...request,
     model,
     askedModel: model,
-    body: body.with({ model }),
+    body,
     asking: ASKING_BODY,
     onlyAt: backend === undefined ? undefined : [backend],
     prefer: undefined,
@@ -106,6 +115,7 @@ async function send(
   record.model = request.model;
   record.stream = request.stream;
   record.isRead = true;
+  record.isCopy = true;
   reporter.begun(context);
   const arm = { route: name, arm: mirrorName(mirror) };
   record.askArms([arm]);

@@ -51,8 +51,8 @@ export function createBooks({ observer, stories, errors, events, arms }: Books):
         events.refused(status, code ?? "");
         if (!isRead) observer.turnedAway(record);
       }
-      // Scanners must not push out what concerns models.
-      const isElsewhere = record.error?.type === ERRORS.routeNotFound.type;
+      // No client has got the errors of copies, and scanners must not push out what concerns models.
+      const isElsewhere = record.isCopy || record.error?.type === ERRORS.routeNotFound.type;
       if (failure !== undefined && record.outcome !== "client_left" && !isElsewhere) errors.record(record);
       stories.end(record);
     },

@@ -12,6 +12,8 @@ export interface KeptAnswers {
   temperatureOf?(body: JsonObject): unknown;
   /** Every such request must reach a backend, because something is done or kept there besides answering. */
   hasSideEffect(body: JsonObject): boolean;
+  /** Members with which the backend keeps nothing of its answer; undefined: it keeps nothing anyway. */
+  keepingNothing?(body: JsonObject): JsonObject | undefined;
   /** The answer depends on more than the request says, such as on what the web holds today. */
   dependsOnMore?(body: JsonObject): boolean;
   /** Whether an answer of status 200 is whole, and nothing in it failed. */

@@ -19,6 +19,10 @@ export function isStored(body: JsonObject): boolean {
   return body.store === true;
 }
 
+export function storingNothing(body: JsonObject): JsonObject | undefined {
+  return isStored(body) ? { store: false } : undefined;
+}
+
 /** It has choices, and each of them was finished without error. */
 export function hasFinishedChoices({ error, choices }: JsonObject): boolean {
   return !isPresent(error) && Array.isArray(choices) && choices.length > 0 && choices.every(isFinishedWell);

@@ -149,6 +149,8 @@ export class RequestRecord {
   arms: readonly RouteArm[] | undefined = undefined;
   /** Those that were tried before, and could not answer. */
   failedArms: readonly RouteArm[] | undefined = undefined;
+  /** For the mirror of a route: no client has asked for it. */
+  isCopy = false;
   stream = false;
   /** The request was read: it counts under its model. */
   isRead = false;

@@ -5,6 +5,7 @@ import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { AdminClient } from "../support/admin-client.ts";
 import { chat, chatStream, eventStream, failure, sseEvent } from "../support/openai-answers.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 
@@ -16,6 +17,7 @@ async function start(routes: ConfigDocument["routes"], more: Partial<ConfigDocum
   const trial = bed.backend({ answer: chat("trial", { model: "small-2026" }) });
   const gateway = await bed.gateway({
     config: {
+      admin: { auth: { method: "none" } },
       retry: { max_attempts: 1 },
       health_checks: { enabled: false },
       circuit_breaker: { enabled: false },
@@ -27,7 +29,7 @@ async function start(routes: ConfigDocument["routes"], more: Partial<ConfigDocum
       ...more,
     },
   });
-  return { main, trial, gateway };
+  return { main, trial, gateway, admin: new AdminClient(gateway) };
 }
 
 describe("a key that may use a model", () => {
@@ -266,5 +268,93 @@ describe("a target that is asked in place of another one", () => {
       { model: "small", seed: 7, temperature: 0.5 },
       { model: "small", seed: 7, temperature: 0.5 },
     ]);
+  });
+});
+
+describe("a mirror", () => {
+  test("gets one copy of a call that several clients share", async () => {
+    const { gateway, main, trial } = await start(
+      [{ name: "smart", targets: [{ model: "big" }], mirror: { model: "small", share: 1 } }],
+      { deduplication: { mode: "all" } },
+    );
+    const held = Promise.withResolvers<void>();
+    main.reset(async () => {
+      await held.promise;
+      return chat("main");
+    });
+    const asked = Array.from({ length: 5 }, () => gateway.chat({ model: "smart", messages: hello, temperature: 0 }));
+    await waitFor("the call is made", () => main.requests.length === 1);
+    held.resolve();
+    await Promise.all(asked.map(async (answer) => (await answer).text()));
+    await waitFor("the copy is made", () => trial.requests.length > 0);
+    await gateway.chat({ model: "smart", messages: [{ role: "user", content: "last" }] });
+    await waitFor("the last copy is made", () =>
+      trial.requests.some((request) => JSON.stringify(request.json()).includes("last")),
+    );
+    expect([main.requests.length, trial.requests.length]).toEqual([2, 2]);
+  });
+
+  test("asks no vendor to keep what the copy's answer is", async () => {
+    const openai = bed.backend({
+      answer: {
+        body: JSON.stringify({ id: "resp_1", object: "response", status: "completed", model: "gpt", output: [] }),
+      },
+    });
+    const gateway = await bed.gateway({
+      config: {
+        health_checks: { enabled: false },
+        backends: [{ name: "openai", type: "openai", url: openai.url, api_key: "sk-sekret-1", models: ["gpt", "new"] }],
+        routes: [{ name: "smart", targets: [{ model: "gpt" }], mirror: { model: "new", share: 1 } }],
+      },
+    });
+    await (await gateway.post("/v1/responses", { model: "smart", input: "x", store: true })).text();
+    await waitFor("the copy is made", () => openai.requests.length === 2);
+    const copy = openai.requests.map((request) => request.json()).find(({ model }) => model === "new");
+    expect(copy).toMatchObject({ store: false });
+    openai.reset(chat("x"));
+    await (await gateway.chat({ model: "smart", messages: hello, store: true })).text();
+    await waitFor("the copy is made", () => openai.requests.length === 2);
+    const other = openai.requests.map((request) => request.json()).find(({ model }) => model === "new");
+    expect(other).toMatchObject({ store: false });
+  });
+
+  test("that fails is no failed request of the gateway", async () => {
+    const { gateway, admin, trial } = await start([
+      { name: "smart", targets: [{ model: "big" }], mirror: { model: "small", share: 1 } },
+    ]);
+    trial.reset(failure(500));
+    for (let index = 0; index < 3; index++) await (await gateway.chat({ model: "smart", messages: hello })).text();
+    await waitFor("copies are counted", async () => {
+      const { arms } = (await admin.get("/admin/routes/smart")) as { arms: { errors: number }[] };
+      return arms[1]?.errors === 3;
+    });
+    expect(await admin.get("/admin/errors/recent")).toMatchObject({ errors: [] });
+  });
+
+  test("gets no copy of what does more than answer", async () => {
+    const anthropic = bed.backend();
+    const gateway = await bed.gateway({
+      config: {
+        health_checks: { enabled: false },
+        backends: [
+          { name: "a", type: "anthropic", url: anthropic.url, api_key: "sk-sekret-1", models: ["claude", "new"] },
+        ],
+        routes: [{ name: "smart", targets: [{ model: "claude" }], mirror: { model: "new", share: 1 } }],
+      },
+    });
+    const message = {
+      id: "msg_1",
+      type: "message",
+      role: "assistant",
+      content: [],
+      usage: { input_tokens: 1, output_tokens: 1 },
+    };
+    anthropic.reset({ body: JSON.stringify({ ...message, model: "claude", stop_reason: "end_turn" }) });
+    const ask = (more: object) =>
+      gateway.post("/v1/messages", { model: "smart", max_tokens: 9, messages: hello, ...more });
+    await (await ask({ mcp_servers: [{ type: "url", name: "x", url: "https://mcp.test" }] })).text();
+    await (await ask({})).text();
+    await waitFor("the second is copied", () => anthropic.requests.length === 3);
+    expect(anthropic.requests.map((request) => request.json().model)).toEqual(["claude", "claude", "new"]);
   });
 });

@@ -2,7 +2,7 @@
 
 import { isObject } from "../../lib/json.ts";
 import type { KeptAnswers } from "../kept-answers.ts";
-import { hasFinishedChoices, isStored, isWholeChunkStream, WITHOUT_EFFECT } from "../kept-chunks.ts";
+import { hasFinishedChoices, isStored, isWholeChunkStream, storingNothing, WITHOUT_EFFECT } from "../kept-chunks.ts";
 import { hasSearchTool } from "../search-tool.ts";
 import { asStream, asWhole } from "./change-form.ts";
 
@@ -10,6 +10,7 @@ export const chatKept: KeptAnswers = {
   withoutEffect: WITHOUT_EFFECT,
   countsWhenAsked: true,
   hasSideEffect: isStored,
+  keepingNothing: storingNothing,
   dependsOnMore: ({ tools, web_search_options }) => isObject(web_search_options) || hasSearchTool({ tools }),
   isWhole: hasFinishedChoices,
   isWholeStream: isWholeChunkStream,

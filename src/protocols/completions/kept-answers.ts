@@ -3,13 +3,14 @@
 import { isObject, isPresent, parseObject } from "../../lib/json.ts";
 import { joinChunks } from "../joined-chunks.ts";
 import type { KeptAnswers } from "../kept-answers.ts";
-import { hasFinishedChoices, isStored, isWholeChunkStream, WITHOUT_EFFECT } from "../kept-chunks.ts";
+import { hasFinishedChoices, isStored, isWholeChunkStream, storingNothing, WITHOUT_EFFECT } from "../kept-chunks.ts";
 import { eventData } from "../sse.ts";
 
 export const completionsKept: KeptAnswers = {
   withoutEffect: WITHOUT_EFFECT,
   countsWhenAsked: true,
   hasSideEffect: isStored,
+  keepingNothing: storingNothing,
   isWhole: hasFinishedChoices,
   isWholeStream: isWholeChunkStream,
   asStream,

@@ -31,6 +31,7 @@ export const responsesKept: KeptAnswers = {
   // (docs/decisions/0045).
   hasSideEffect: (body) =>
     body.background === true || isPresent(body.conversation) || offered(body).some((type) => !isHarmless(type)),
+  keepingNothing: ({ store }) => (store === false ? undefined : { store: false }),
   // A prompt that the vendor keeps may be another one tomorrow.
   dependsOnMore: (body) => isPresent(body.prompt) || offered(body).some((type) => LOOKS_UP.test(type)),
   isWhole,
