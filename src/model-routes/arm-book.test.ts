@@ -69,6 +69,28 @@ describe("a target is worse", () => {
   });
 });
 
+test("a target in several lists is judged in each of them", () => {
+  const { book, add } = bookAt({ nowMs: 1 });
+  const [main, trial] = ROUTE.targets as [RouteSettings["targets"][0], RouteSettings["targets"][0]];
+  for (let index = 0; index < 60; index++) add("seldom");
+  for (let index = 0; index < 60; index++) add("main");
+  for (let index = 0; index < 60; index++) add("trial", { outcome: "failed" });
+  const firstList = [{ ...main, model: "seldom" }, trial];
+  expect(book.worseIn({ ...ROUTE, rollback: { ...ROUTE.rollback!, min_requests: 100 } }, firstList)).toEqual([]);
+  expect(book.worseIn(ROUTE, ROUTE.targets)).toMatchObject([{ arm: "trial", main: "main" }]);
+});
+
+test("a target whose numbers were forgotten is judged by its new ones", () => {
+  const { add, worse } = bookAt({ nowMs: 1 });
+  for (let index = 0; index < 500; index++) add("trial");
+  for (let index = 0; index < 60; index++) add("main");
+  expect(worse()).toEqual([]);
+  for (let index = 0; index < 1_000; index++) add(`many ${index}`);
+  for (let index = 0; index < 60; index++) add("main");
+  for (let index = 0; index < 60; index++) add("trial", { outcome: "failed" });
+  expect(worse()).toMatchObject([{ arm: "trial", value: 1 }]);
+});
+
 test("refusals, clients that left, cached and shared answers say nothing of a target", () => {
   const { book, add } = bookAt({ nowMs: 1 });
   add("main", { outcome: "refused" });

@@ -11,15 +11,13 @@ import { armName } from "./routes.ts";
 
 type RollbackSettings = NonNullable<RouteSettings["rollback"]>;
 
-/** Targets with numbers; those that were used least lately are forgotten first. */
+/** Targets with numbers; the oldest are forgotten first. */
 const MOST_ARMS = 1_000;
 
 export type ArmBook = ReturnType<typeof createArmBook>;
 
 export function createArmBook(now: () => number) {
   const arms = new Map<string, ArmNumbers>();
-  /** Counts of samples at which a target was judged last. */
-  const judgedAt = new Map<string, number>();
   let watcher: ((arms: readonly RouteArm[]) => void) | undefined;
 
   function numbersOf(arm: RouteArm): ArmNumbers {
@@ -68,7 +66,6 @@ export function createArmBook(now: () => number) {
     keepOnly(routes: readonly RouteSettings[]): void {
       const kept = new Set(routes.flatMap((route) => armsOf(route).map((arm) => keyOf({ route: route.name, arm }))));
       for (const key of arms.keys()) if (!kept.has(key)) arms.delete(key);
-      for (const key of judgedAt.keys()) if (!kept.has(key)) judgedAt.delete(key);
     },
 
     /** The targets with weight of a list that are worse than its main one, as the route's rollback says. */
@@ -82,10 +79,9 @@ export function createArmBook(now: () => number) {
       const fromMs = now() - rollback.window;
       return weighted.flatMap((target) => {
         const arm = armName(target);
-        const key = keyOf({ route, arm });
-        const numbers = arms.get(key);
-        if (arm === main || numbers === undefined || !isDue(numbers.count, judgedAt.get(key))) return [];
-        judgedAt.set(key, numbers.count);
+        const numbers = arms.get(keyOf({ route, arm }));
+        if (arm === main || numbers === undefined || !isDue(numbers.count, numbers.judgedAt.get(main))) return [];
+        numbers.judgedAt.set(main, numbers.count);
         const compared = compare(rollback, numbers, ofMain, fromMs);
         return compared === undefined ? [] : [{ route, arm, main, metric: rollback.metric, ...compared }];
       });

@@ -28,6 +28,9 @@ export class ArmNumbers {
   /** Those before are not looked at. */
   sinceMs = Number.NEGATIVE_INFINITY;
 
+  /** How many there were when it was judged last, beside each main target: a target may stand in several lists. */
+  readonly judgedAt = new Map<string, number>();
+
   /** All there were, the forgotten ones too. */
   get count(): number {
     return this.#count;

@@ -14,23 +14,27 @@ import { type ArmBook, armsOf } from "./arm-book.ts";
 import { armName } from "./routes.ts";
 
 interface RollbackParts {
-  store: Pick<ConfigStore, "edit">;
+  store: Pick<ConfigStore, "edit" | "current">;
   book: Pick<ArmBook, "watch" | "worseIn" | "keepOnly" | "startAgain">;
   log: Pick<Logger, "warn" | "error">;
   rolledBack(change: RouteRollback): void;
+  now(): number;
 }
 
-export function createRollbackPart({ settings }: Pick<ConfigSnapshot, "settings">, parts: RollbackParts): Part {
-  const { store, book, log, rolledBack } = parts;
-  let routes = new Map<string, RouteSettings>();
-  /** Those whose weight is being changed, or could not be. */
-  const begun = new Set<string>();
+/** How long a change that could not be made is not tried again. */
+const PAUSE_MS = 60_000;
 
-  async function rollBack(worse: RouteRollback): Promise<void> {
+export function createRollbackPart({ settings }: Pick<ConfigSnapshot, "settings">, parts: RollbackParts): Part {
+  const { store, book, log, rolledBack, now } = parts;
+  let routes = new Map<string, RouteSettings>();
+  /** Those whose weight is being changed or could not be, and until when they are left alone. */
+  const begun = new Map<string, number>();
+
+  async function rollBack(key: string, worse: RouteRollback): Promise<void> {
     const { route, arm, metric, main } = worse;
     const description = `${arm} of the route ${route} has weight 0: its ${metric} is worse than that of ${main}`;
     const result = await store.edit(({ routes: written }) => ({
-      sections: { routes: withoutWeight(written, worse) },
+      sections: { routes: withoutWeight(written, store.current.settings.routes, worse) },
       mode: "replace",
       source: "rollback",
       description,
@@ -39,6 +43,7 @@ export function createRollbackPart({ settings }: Pick<ConfigSnapshot, "settings"
       log.warn({ ...worse }, "a target of a route is worse than the main one: it gets no more requests");
       rolledBack(worse);
     } else {
+      begun.set(key, now() + PAUSE_MS);
       const reason = describeChangeError(result.error);
       log.error(
         { ...worse, reason },
@@ -54,9 +59,9 @@ export function createRollbackPart({ settings }: Pick<ConfigSnapshot, "settings"
       for (const { targets } of [route, ...route.when]) {
         for (const worse of book.worseIn(route, targets)) {
           const key = JSON.stringify([worse.route, worse.arm]);
-          if (begun.has(key)) continue;
-          begun.add(key);
-          void rollBack(worse);
+          if ((begun.get(key) ?? 0) > now()) continue;
+          begun.set(key, Number.POSITIVE_INFINITY);
+          void rollBack(key, worse);
         }
       }
     }
@@ -71,7 +76,7 @@ export function createRollbackPart({ settings }: Pick<ConfigSnapshot, "settings"
       const earlier = before.get(name);
       if (earlier === undefined) continue;
       for (const arm of armsOf(route)) {
-        if (hasWeight(route, arm) && !hasWeight(earlier, arm)) book.startAgain({ route: name, arm });
+        if (timesWeighted(route, arm) > timesWeighted(earlier, arm)) book.startAgain({ route: name, arm });
       }
     }
   }
@@ -81,32 +86,39 @@ export function createRollbackPart({ settings }: Pick<ConfigSnapshot, "settings"
   return { follow };
 }
 
-function hasWeight({ targets, when }: RouteSettings, arm: string): boolean {
-  return [...targets, ...when.flatMap((each) => each.targets)].some(
-    (target) => armName(target) === arm && target.weight > 0,
-  );
+/** In how many of its lists a target has a weight. */
+function timesWeighted({ targets, when }: RouteSettings, arm: string): number {
+  const all = [...targets, ...when.flatMap((each) => each.targets)];
+  return all.filter((target) => armName(target) === arm && target.weight > 0).length;
 }
 
-/** The section as it is written, with weight 0 for a target wherever another one is left. */
-function withoutWeight(routes: unknown, { route, arm }: RouteArm): unknown[] {
-  const lists = Array.isArray(routes) ? routes : [];
-  return lists.map((each: unknown) => {
-    if (!isMapping(each) || each.name !== route) return each;
+/**
+ * The section as it is written, with weight 0 for a target wherever another one is left. What is written may be variables of the
+ * environment: the settings that are made of it, in the same order, have the names.
+ */
+function withoutWeight(written: unknown, routes: readonly RouteSettings[], { route, arm }: RouteArm): unknown[] {
+  const entries = Array.isArray(written) ? written : [];
+  return entries.map((entry: unknown, index) => {
+    const settings = routes[index];
+    if (!isMapping(entry) || settings?.name !== route) return entry;
+    const { when } = entry;
     return {
-      ...each,
-      targets: unweighted(each.targets, arm),
-      ...(Array.isArray(each.when) && {
-        when: each.when.map((condition: unknown) =>
-          isMapping(condition) ? { ...condition, targets: unweighted(condition.targets, arm) } : condition,
+      ...entry,
+      targets: unweighted(entry.targets, settings.targets, arm),
+      ...(Array.isArray(when) && {
+        when: when.map((condition: unknown, place) =>
+          isMapping(condition)
+            ? { ...condition, targets: unweighted(condition.targets, settings.when[place]?.targets ?? [], arm) }
+            : condition,
         ),
       }),
     };
   });
 }
 
-function unweighted(targets: unknown, arm: string): unknown {
-  if (!Array.isArray(targets)) return targets;
-  const isIt = (target: unknown) => isMapping(target) && armName(target as unknown as TargetSettings) === arm;
-  const isLeft = targets.some((target: Mapping) => !isIt(target) && target.weight !== 0);
-  return isLeft ? targets.map((target: Mapping) => (isIt(target) ? { ...target, weight: 0 } : target)) : targets;
+function unweighted(written: unknown, targets: readonly TargetSettings[], arm: string): unknown {
+  const isLeft = targets.some((target) => armName(target) !== arm && target.weight > 0);
+  if (!Array.isArray(written) || !isLeft) return written;
+  const isIt = (place: number) => armName(targets[place] as TargetSettings) === arm;
+  return written.map((target: Mapping, place) => (isIt(place) ? { ...target, weight: 0 } : target));
 }

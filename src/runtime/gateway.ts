@@ -129,7 +129,7 @@ export function createGateway({
     counted: events.notified,
   });
   const rollback = createRollbackPart(snapshot, {
-    ...{ store, log, book: telemetry.arms },
+    ...{ store, log, book: telemetry.arms, now: clock.now },
     rolledBack: (change) => telemetry.happenings.routeRolledBack(change),
   });
   const adminParts: AdminParts = {

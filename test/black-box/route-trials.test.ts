@@ -103,6 +103,45 @@ describe("rollback", () => {
     expect((await armsOf(admin))[1]?.weight).toBe(50);
   });
 
+  test("finds a target that is written as a variable of the environment", async () => {
+    const main = bed.backend({ answer: chat("main") });
+    const trial = bed.backend({ answer: failure(500) });
+    const gateway = await bed.gateway({
+      environment: { TRIAL_MODEL: "small" },
+      config: {
+        admin: { auth: { method: "none" } },
+        retry: { max_attempts: 1 },
+        health_checks: { enabled: false },
+        circuit_breaker: { enabled: false },
+        backends: [
+          { name: "main", url: main.url, models: ["big"] },
+          { name: "trial", url: trial.url, models: ["small"] },
+        ],
+        routes: [
+          {
+            ...trialed,
+            targets: [{ model: "big" }, { model: "${TRIAL_MODEL}" }],
+            // There is no other one beside it here: it keeps its weight.
+            when: [{ has: "image", targets: [{ model: "${TRIAL_MODEL}" }] }],
+          },
+        ],
+      },
+    });
+    const admin = new AdminClient(gateway);
+    await ask(gateway, 24);
+    await waitFor("the trial has weight 0", async () => (await armsOf(admin))[1]?.weight === 0);
+    const { targets, when } = (await admin.get("/admin/routes/smart")) as Record<string, unknown>;
+    expect({ targets, when }).toMatchObject({
+      targets: [{ weight: 1 }, { model: "small", weight: 0 }],
+      when: [{ targets: [{ model: "small", weight: 1 }] }],
+    });
+    // With its weight back it is judged afresh, though it had one in the other list all the time.
+    trial.reset(chat("trial"));
+    await admin.ok("PUT", "/admin/routes/smart", { targets: [{ model: "big" }, { model: "small" }] });
+    await ask(gateway, 30);
+    expect((await armsOf(admin))[1]?.weight).toBe(1);
+  });
+
   test("leaves a target that is as good", async () => {
     const { gateway, admin } = await start(trialed);
     const before = await admin.version();
