@@ -24,6 +24,7 @@ const EXPLAINED: Readonly<Record<string, RegExp>> = {
   Keys: /"type":"validation_error"/,
   Budgets: /"type":"validation_error"/,
   Organizations: /"type":"validation_error"/,
+  Routes: /"type":"validation_error"/,
   Notifications: /"type":"validation_error"/,
   listModelsForMessages: /there is no model/,
   // Days that a month does not have, times in the wrong order, a window beside them, a name twice.
