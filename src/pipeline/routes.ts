@@ -105,6 +105,9 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
     },
 
     isRoute: (name: string) => routes?.find(name) !== undefined,
+    /** Whether the name stands for something without any alias: a route, a model, or a model on a backend. */
+    isMeant: (name: string) =>
+      routes?.find(name) !== undefined || isServed(name) || (name.includes("/") && pinOf(name) !== undefined),
     /** The names of routes that stand for themselves alone. */
     routes: routes?.names ?? [],
   };

@@ -226,8 +226,7 @@ function publicApiParts(
     wallTime: clock.wallTime,
     begun: reporter.begun,
     isReady: () => fleet.board.entries.some((entry) => canBeAsked(entry, fleet.circuits)),
-    aliases: (asked: ModelRequest) =>
-      withAlias(asked, settings.model_aliases, isServed(asked.model) || names.isRoute(asked.model)),
+    aliases: (asked: ModelRequest) => withAlias(asked, settings.model_aliases, names.isMeant(asked.model)),
     responses: {
       store: responses,
       hasNative: (name) => modelsBehind(name).some((model) => hasNative(fleet.board, model, "responses")),

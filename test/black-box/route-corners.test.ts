@@ -57,6 +57,33 @@ describe("a key that may use a model", () => {
   });
 });
 
+test("a model of one backend is reached beside a default alias", async () => {
+  const { gateway, main, trial } = await start([], { model_aliases: { default: "big" } });
+  for (const model of ["trial/small", "unknown"]) {
+    expect((await gateway.post("/v1/messages", { model, max_tokens: 5, messages: hello })).status).toBe(200);
+  }
+  expect([main, trial].map(({ requests }) => requests.map((request) => request.json().model))).toEqual([
+    ["big"],
+    ["small"],
+  ]);
+});
+
+test("a route can be reached by its name in a path, whatever it is called", async () => {
+  const { admin } = await start([]);
+  const targets = [{ model: "big" }];
+  for (const name of ["openai/gpt-4o", "gpt-*", "*", "__proto__", "a b/ü?#%", "<b>"]) {
+    await admin.ok("POST", "/admin/routes", { name, targets });
+    const path = `/admin/routes/${encodeURIComponent(name)}`;
+    expect(await admin.get(path)).toMatchObject({ name });
+    await admin.refused(409, "PUT", path, { sticky: "none", version: 1 });
+    await admin.ok("PUT", `${path}?dry_run=true`, { sticky: "none" });
+    expect(await admin.get(path)).toMatchObject({ sticky: "conversation" });
+    await admin.ok("DELETE", path);
+  }
+  const refused = await admin.refused(400, "POST", "/admin/routes", { name: "two\nlines", targets });
+  expect(refused.fields).toEqual(["name"]);
+});
+
 describe("the model of an answer", () => {
   const routes: ConfigDocument["routes"] = [{ name: 'smart "quoted" \\ one', targets: [{ model: "big" }] }];
   const chunk = (model: string, content: string) =>

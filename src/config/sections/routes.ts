@@ -85,6 +85,7 @@ const condition = z
 const route = z.strictObject({
   name: text()
     .max(256)
+    .regex(/^\P{Cc}+$/u, "must be one line without control characters")
     .describe(
       "What clients ask for. With * for any text it stands for many names; * alone for names that nothing else serves.",
     ),
