@@ -109,7 +109,10 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       record.model = cut(asked.model);
       if (asked.foreignFile !== undefined) record.add({ kind: "file", field: asked.foreignFile });
       const own = answerHere?.(call, asked);
-      if (own !== undefined) return own;
+      if (own !== undefined) {
+        if (asked.routed !== undefined) record.askArms([]); // its target has done nothing
+        return own;
+      }
       const frame = asked.stream ? clientStream(client, context.id, asked.answers) : NO_STREAM;
       writeRouteHeaders(asked, record, call.headers);
       const generated = await generate(context, asked, frame);

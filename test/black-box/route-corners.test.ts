@@ -57,6 +57,17 @@ describe("a key that may use a model", () => {
   });
 });
 
+test("a target is not counted for what the gateway answers itself", async () => {
+  const { gateway, admin } = await start([{ name: "smart", targets: [{ model: "big" }] }]);
+  expect((await gateway.post("/v1/messages/count_tokens", { model: "smart", messages: hello })).status).toBe(200);
+  await (await gateway.chat({ model: "smart", messages: hello })).text();
+  await waitFor("the second request is counted", async () => {
+    const { arms } = (await admin.get("/admin/routes/smart")) as { arms: { total_requests: number }[] };
+    return (arms[0]?.total_requests ?? 0) > 0;
+  });
+  expect(await admin.get("/admin/routes/smart")).toMatchObject({ arms: [{ total_requests: 1 }] });
+});
+
 test("a model of one backend is reached beside a default alias", async () => {
   const { gateway, main, trial } = await start([], { model_aliases: { default: "big" } });
   for (const model of ["trial/small", "unknown"]) {
