@@ -134,7 +134,13 @@ export const routesSection = defineSection({
   reload: "immediate",
   description: "Names that clients ask for as models, and the models that answer: by weight, by condition, on trial.",
   schema: z.array(route).max(MOST_ROUTES, `must be at most ${MOST_ROUTES} routes`).prefault([]),
-  entryNames: { "": ["name"] },
+  // Conditions have no names: a list of them is one value.
+  entryNames: {
+    "": ["name"],
+    "*.targets": ["name", "model"],
+    "*.when": ["name"],
+    "*.when.*.targets": ["name", "model"],
+  },
 });
 
 export type RouteSettings = z.output<typeof route>;
