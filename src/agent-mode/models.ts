@@ -3,7 +3,7 @@
 import type { AcpModels, OfferedModel } from "../acp/parts.ts";
 import type { Backend } from "../backends/backend.ts";
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
-import { conversationFormat, converses } from "../backends/kinds.ts";
+import { conversationFormat, converses } from "../backends/operations.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import type { RouteSettings } from "../config/sections/routes.ts";

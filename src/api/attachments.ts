@@ -2,7 +2,7 @@
 // every format, whatever the backend is, and the id of a file that is kept here gives way to its content.
 
 import { ownerOf } from "../access/owner.ts";
-import { conventionsOf, type Operation } from "../backends/kinds.ts";
+import { conventionsOf, type Operation } from "../backends/operations.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError, unknownFile } from "../errors/gateway-error.ts";
 import { type FileStore, type FilesInUse, isFileId, type StoredFile } from "../files/file-store.ts";

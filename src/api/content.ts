@@ -1,6 +1,6 @@
 // Gemini's API: models, answers, counts of tokens and embeddings, below /v1beta as its official SDKs ask for them.
 
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { ModelListEntry } from "../models/list.ts";

@@ -1,6 +1,6 @@
 // The endpoints that ask a model for something: read the request, have it generated, answer in the client's format.
 
-import { conventionsOf, type Operation, servedBy } from "../backends/kinds.ts";
+import { conventionsOf, type Operation, servedBy } from "../backends/operations.ts";
 import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { FormBody } from "../lib/form-body.ts";

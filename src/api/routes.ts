@@ -1,6 +1,6 @@
 // Every endpoint of the public API, in the order of the OpenAPI document.
 
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import type { Budgets } from "../budgets/budgets.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { FilesInUse } from "../files/file-store.ts";

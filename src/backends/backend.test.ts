@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { backendSchema } from "../config/sections/backends.ts";
 import { beginRunning, endRunning, newCounters, type Running, toBackend } from "./backend.ts";
-import { servedBy } from "./kinds.ts";
+import { servedBy } from "./operations.ts";
 
 type Formats = NonNullable<ReturnType<typeof backendSchema.parse>["protocols"]>;
 

@@ -2,7 +2,9 @@
 
 import type { BackendSettings } from "../config/sections/registry.ts";
 import { withoutCredentials } from "../lib/without-credentials.ts";
-import { BACKEND_KINDS, type BackendKind, type Operation, type OperationPaths, pathsIn } from "./kinds.ts";
+import { type BackendKind, pathsIn } from "./kind.ts";
+import { BACKEND_KINDS } from "./kinds.ts";
+import type { Operation, OperationPaths } from "./operations.ts";
 
 export interface Backend {
   name: string;

@@ -2,7 +2,7 @@
 
 import type { Offer } from "../generation/intake.ts";
 import type { Backend, BackendCounters } from "./backend.ts";
-import type { Operation } from "./kinds.ts";
+import type { Operation } from "./operations.ts";
 
 /** `unhealthy` is reached from any other state and left by successes only. */
 export type HealthState = "unknown" | "ready" | "warming_up" | "down" | "unhealthy";

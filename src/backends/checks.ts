@@ -2,7 +2,8 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import { configuredModels, usualUrl } from "./backend.ts";
-import { BACKEND_KINDS, type BackendKind, OWN_SETTINGS, type OwnSetting } from "./kinds.ts";
+import { type BackendKind, OWN_SETTINGS, type OwnSetting } from "./kind.ts";
+import { BACKEND_KINDS } from "./kinds.ts";
 
 /** Each answer is a problem at that path of the configuration. */
 export function backendProblems(backends: Settings["backends"]): { path: (string | number)[]; message: string }[] {

@@ -2,7 +2,8 @@
 
 import { UNKNOWN_KIND } from "../names.ts";
 import type { Backend } from "./backend.ts";
-import { BACKEND_KINDS, type BackendKind } from "./kinds.ts";
+import type { BackendKind } from "./kind.ts";
+import { BACKEND_KINDS } from "./kinds.ts";
 
 /** By the owned_by that only they write; that of others ("library", "organization_owner") proves nothing. */
 const SIGNS: ReadonlyMap<string | undefined, BackendKind> = new Map(

@@ -7,7 +7,7 @@ import { newCounters, ofKind } from "./backend.ts";
 import type { BackendBoard, BackendEntry, HealthState } from "./board.ts";
 import { isDetectable } from "./detect.ts";
 import type { Drains } from "./drains.ts";
-import { type BackendKind, kindFor } from "./kinds.ts";
+import { type BackendKind, kindFor } from "./kind.ts";
 
 export type BackendRegistry = ReturnType<typeof createRegistry>;
 

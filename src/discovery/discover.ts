@@ -1,6 +1,7 @@
 // Zero configuration: the backends that can be used without a configuration file.
 
-import { BACKEND_KINDS, type BackendKind } from "../backends/kinds.ts";
+import type { BackendKind } from "../backends/kind.ts";
+import { BACKEND_KINDS } from "../backends/kinds.ts";
 import type { ConfigDocument } from "../config/sections/registry.ts";
 import { withoutCredentials } from "../lib/without-credentials.ts";
 import type { BackendKindName } from "../names.ts";

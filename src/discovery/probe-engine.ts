@@ -1,7 +1,8 @@
 // Asks one address which engine answers there; every trouble means that nothing more is known.
 
 import { kindOfServer, recognisedKind } from "../backends/detect.ts";
-import { BACKEND_KINDS, type BackendKind, type EngineSign } from "../backends/kinds.ts";
+import type { BackendKind, EngineSign } from "../backends/kind.ts";
+import { BACKEND_KINDS } from "../backends/kinds.ts";
 import { orAborted } from "../lib/abortable-delay.ts";
 import { isObject } from "../lib/json.ts";
 import { readBounded } from "../lib/read-bounded.ts";

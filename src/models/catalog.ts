@@ -2,7 +2,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { callDeadline, controlHeaders, createPacer, failureText, statusText } from "../backends/control-request.ts";
-import type { ModelList } from "../backends/kinds.ts";
+import type { ModelList } from "../backends/kind.ts";
 import type { Transport } from "../backends/transport.ts";
 import { readWholeBody } from "../backends/whole-body.ts";
 import type { Settings } from "../config/sections/registry.ts";

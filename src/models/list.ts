@@ -1,7 +1,7 @@
 // Model lists as data: reading the shapes that backends answer with, and joining them into one list.
 
 import type { Backend } from "../backends/backend.ts";
-import { kindFor } from "../backends/kinds.ts";
+import { kindFor } from "../backends/kind.ts";
 import type { Intake } from "../generation/intake.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { intakeInList } from "./intake.ts";

@@ -2,7 +2,8 @@
 // litellm 1.110.2 of PyPI, the entry "sample_spec" and the file itself.
 
 import { z } from "zod";
-import { BACKEND_KINDS, type BackendKind } from "../backends/kinds.ts";
+import type { BackendKind } from "../backends/kind.ts";
+import { BACKEND_KINDS } from "../backends/kinds.ts";
 import { DAY, type FactEntry, type ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { compact, isObject, type JsonObject } from "../lib/json.ts";
 import { resolveBackendKind } from "../names.ts";

@@ -2,7 +2,8 @@
 // for, else translated there and back.
 
 import type { Backend } from "../backends/backend.ts";
-import { type BackendKind, formatOf, type Operation, searchOperation, servedBy } from "../backends/kinds.ts";
+import { type BackendKind, searchOperation } from "../backends/kind.ts";
+import { formatOf, type Operation, servedBy } from "../backends/operations.ts";
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { type AnswerLosses, LossWatch } from "../generation/answer-losses.ts";

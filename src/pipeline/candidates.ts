@@ -1,7 +1,7 @@
 // Which backends may be asked for a model now, what is worth waiting for when none may, and the refusal otherwise.
 
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
-import { mayHoldFiles } from "../backends/kinds.ts";
+import { mayHoldFiles } from "../backends/kind.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { clientLeft, GatewayError, unknownFile } from "../errors/gateway-error.ts";
 import { abortableDelay, orAborted } from "../lib/abortable-delay.ts";

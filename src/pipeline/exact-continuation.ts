@@ -2,7 +2,8 @@
 // for which requests.
 
 import type { Backend } from "../backends/backend.ts";
-import { formatOf, type Operation, type Prefill, servedBy } from "../backends/kinds.ts";
+import type { Prefill } from "../backends/kind.ts";
+import { formatOf, type Operation, servedBy } from "../backends/operations.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { passThrough } from "../protocols/registry.ts";

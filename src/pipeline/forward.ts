@@ -2,7 +2,7 @@
 
 import type { BackendEntry } from "../backends/board.ts";
 import { statusText } from "../backends/control-request.ts";
-import { drawsPictures } from "../backends/kinds.ts";
+import { drawsPictures } from "../backends/operations.ts";
 import { BudgetError } from "../budgets/refusal.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";

@@ -2,7 +2,7 @@
 // and what happens to the answer on its way out.
 
 import { ownerOf } from "../access/owner.ts";
-import { formatOf } from "../backends/kinds.ts";
+import { formatOf } from "../backends/operations.ts";
 import { clientLeft } from "../errors/gateway-error.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { KeptAnswers } from "../protocols/kept-answers.ts";

@@ -3,7 +3,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { operationPath } from "../backends/backend.ts";
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import { FormBody } from "../lib/form-body.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { objectNearEnd } from "../lib/json-tail.ts";

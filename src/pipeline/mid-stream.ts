@@ -1,7 +1,7 @@
 // The switch in the middle of a stream: when a backend breaks off, another one of the model goes on exactly where it
 // stopped, or one of the model or its fallback chain takes over as well as it can, and the client sees one answer.
 
-import { formatOf } from "../backends/kinds.ts";
+import { formatOf } from "../backends/operations.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { JsonObject } from "../lib/json.ts";

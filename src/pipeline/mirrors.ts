@@ -1,7 +1,7 @@
 // Copies of requests for the mirror of a route: the model is asked as any other, and its answer is measured and thrown away. The client's
 // request never waits for it.
 
-import { formatOf, isFree } from "../backends/kinds.ts";
+import { formatOf, isFree } from "../backends/operations.ts";
 import type { RouteSettings } from "../config/sections/routes.ts";
 import type { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { Clock } from "../lib/clock.ts";

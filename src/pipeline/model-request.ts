@@ -1,7 +1,7 @@
 // A request on its way: as the pipeline asks one model, and as one backend gets it.
 
 import type { Backend } from "../backends/backend.ts";
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Dropped } from "../generation/dropped.ts";
 import type { GenerationRequest } from "../generation/request.ts";

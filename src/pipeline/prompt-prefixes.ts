@@ -1,7 +1,7 @@
 // What requests have in common with earlier ones: the hashes of a prompt's prefixes, as each backend gets it, and what is
 // learnt from the answers to it.
 
-import { formatOf } from "../backends/kinds.ts";
+import { formatOf } from "../backends/operations.ts";
 import type { ContentPart, MediaSource } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { CanonicalPrompt } from "../kv-index/canonical-prompt.ts";

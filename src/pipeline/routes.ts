@@ -4,7 +4,8 @@
 import { requireModel } from "../access/api-keys.ts";
 import type { Caller } from "../access/caller.ts";
 import type { BackendBoard } from "../backends/board.ts";
-import { broughtBy, conventionsOf, formatOf, mayHoldFiles, writesText } from "../backends/kinds.ts";
+import { mayHoldFiles } from "../backends/kind.ts";
+import { broughtBy, conventionsOf, formatOf, writesText } from "../backends/operations.ts";
 import type { Feature, Overrides, TargetSettings } from "../config/sections/routes.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { usualTokensOfBody } from "../generation/token-count.ts";

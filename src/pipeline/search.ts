@@ -1,7 +1,7 @@
 // Answers with web searches in them, for models whose backends cannot search: each turn of the model is a request of its
 // own along the fallback chain, its answer read as neutral events, and the whole goes to the client in its format.
 
-import { formatOf, type Operation } from "../backends/kinds.ts";
+import { formatOf, type Operation } from "../backends/operations.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import { Collector } from "../generation/collect.ts";
 import type { GenerationEvent } from "../generation/events.ts";

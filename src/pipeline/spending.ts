@@ -1,7 +1,7 @@
 // What an attempt may cost and did cost, for the budgets of its caller: set aside before it, settled behind it.
 
 import type { BackendEntry } from "../backends/board.ts";
-import { drawsPictures, formatOf, isFree, type Operation, writesText } from "../backends/kinds.ts";
+import { drawsPictures, formatOf, isFree, type Operation, writesText } from "../backends/operations.ts";
 import { type Amounts, NOTHING } from "../budgets/amounts.ts";
 import type { Budgets, Reservation, Reserved } from "../budgets/budgets.ts";
 import { BudgetError } from "../budgets/refusal.ts";

@@ -2,7 +2,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import type { BackendBoard } from "../backends/board.ts";
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import type { Failure } from "../generation/result.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
 import { parseJson } from "../lib/json.ts";

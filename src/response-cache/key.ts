@@ -1,6 +1,6 @@
 // The key of a request: equal only for requests that a backend would answer alike, for the same owner.
 
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import type { RequestBody } from "../lib/request-body.ts";

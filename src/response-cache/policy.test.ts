@@ -1,7 +1,7 @@
 // Which requests and which answers may be cached.
 
 import { describe, expect, test } from "bun:test";
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import { keptAnswers } from "../protocols/registry.ts";
 import { bypassReason, isCacheablePlain, isCacheableStream } from "./policy.ts";
 

@@ -1,7 +1,7 @@
 // The refusal of a request that no backend can take: why, and when it is worth another try.
 
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { nearest } from "../lib/nearest.ts";

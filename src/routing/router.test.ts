@@ -4,7 +4,7 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { STRATEGY_NAMES, type StrategyName } from "../config/sections/routing.ts";
 import type { Permit } from "./circuits.ts";

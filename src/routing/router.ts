@@ -2,7 +2,7 @@
 
 import { openRequests } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
-import { type Operation, servedBy } from "../backends/kinds.ts";
+import { type Operation, servedBy } from "../backends/operations.ts";
 import type { Candidate } from "../stats/request-record.ts";
 import { Choice } from "./choice.ts";
 import type { Circuits, Permit } from "./circuits.ts";

@@ -9,7 +9,7 @@ import { ADMIN_PATHS } from "../admin/paths.ts";
 import { errorsAt } from "../api/errors-at.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import { hasNative } from "../backends/board.ts";
-import { mayHoldFiles } from "../backends/kinds.ts";
+import { mayHoldFiles } from "../backends/kind.ts";
 import type { Budgets } from "../budgets/budgets.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { currencyOf } from "../config/sections/currency.ts";

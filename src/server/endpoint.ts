@@ -1,7 +1,7 @@
 // What an endpoint is to the server: which requests are for it, who may make them, and what answers them.
 
 import type { Scope } from "../access/caller.ts";
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import type { FieldChange } from "../config/change/diff.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Role } from "../config/values/roles.ts";

@@ -1,6 +1,6 @@
 // Tells a client what is left to it, in the headers of its own format.
 
-import { conventionsOf, type Operation } from "../backends/kinds.ts";
+import { conventionsOf, type Operation } from "../backends/operations.ts";
 import { withRequests } from "../generation/quota.ts";
 import { clientWords } from "../protocols/registry.ts";
 import { standardQuotaHeaders } from "../protocols/standard-quota.ts";

@@ -2,7 +2,7 @@
 // and cookies above all, is not the backend's business.
 
 import type { Backend } from "../backends/backend.ts";
-import { conventionsOf, type Operation } from "../backends/kinds.ts";
+import { conventionsOf, type Operation } from "../backends/operations.ts";
 import type { BackendAnswer } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";

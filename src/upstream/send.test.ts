@@ -15,7 +15,7 @@ import { type SilentHost, startSilentHost } from "../../test/support/silent-host
 import { waitFor, within } from "../../test/support/wait-for.ts";
 import { newCounters, toBackend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
-import type { Operation } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import { type ConfigDocument, documentSchema } from "../config/sections/registry.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import type { Translation } from "../protocols/translate.ts";

@@ -4,7 +4,7 @@ import { type BackendCounters, operationPath, UNKNOWN_LATENCY_MS } from "../back
 import type { BackendEntry } from "../backends/board.ts";
 import { statusText } from "../backends/control-request.ts";
 import { CredentialError } from "../backends/credentials/credential.ts";
-import { formatOf, type Operation } from "../backends/kinds.ts";
+import { formatOf, type Operation } from "../backends/operations.ts";
 import type { Transport } from "../backends/transport.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Usage } from "../generation/usage.ts";

@@ -1,7 +1,9 @@
 // Who searches itself, by type and format.
 
 import { expect, test } from "bun:test";
-import { BACKEND_KINDS, type Operation, PROTOCOL_PATHS } from "../backends/kinds.ts";
+import { PROTOCOL_PATHS } from "../backends/kind.ts";
+import { BACKEND_KINDS } from "../backends/kinds.ts";
+import type { Operation } from "../backends/operations.ts";
 import { BACKEND_KIND_NAMES, type BackendKindName } from "../names.ts";
 import { searchesItself } from "./native.ts";
 

@@ -1,7 +1,7 @@
 // Which backends search the web themselves when they are asked to.
 
 import type { Backend } from "../backends/backend.ts";
-import { formatOf, type Operation, servedBy } from "../backends/kinds.ts";
+import { formatOf, type Operation, servedBy } from "../backends/operations.ts";
 import { backendProtocol } from "../protocols/registry.ts";
 
 export function searchesItself({ kind, paths }: Pick<Backend, "kind" | "paths">, operation: Operation): boolean {

@@ -10,6 +10,7 @@ const AT_HOME: ReadonlyMap<string, string> = new Map([
   ["presets.ts", "the rows of presets"],
   ["backends/bedrock/aws-credential.ts", "what AWS calls the service in signatures"],
   ["backends/bedrock/row.ts", "a row"],
+  ["backends/vertex/row.ts", "a row"],
   ["backends/kinds.ts", "the rows"],
   ["api/welcome.ts", "whose SDKs the addresses are for"],
   ["config/sections/streaming.ts", "whose names of events a client gets"],

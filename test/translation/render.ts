@@ -1,7 +1,9 @@
 // The matrix as the page docs/compatibility.md: one table per client, features as rows, backends as columns.
 
 import { join } from "node:path";
-import { BACKEND_KINDS, type BackendKind, type Operation, servedBy } from "../../src/backends/kinds.ts";
+import type { BackendKind } from "../../src/backends/kind.ts";
+import { BACKEND_KINDS } from "../../src/backends/kinds.ts";
+import { type Operation, servedBy } from "../../src/backends/operations.ts";
 import { BACKEND_KIND_NAMES } from "../../src/names.ts";
 import { BACKEND_NAMES, type BackendName } from "./backends.ts";
 import { FEATURES } from "./features/all.ts";

@@ -7,9 +7,7 @@ import type { BackendSettings } from "../../config/sections/registry.ts";
 import { EMBEDDING_MODELS } from "../../protocols/converse/embeddings.ts";
 import type { Dialect } from "../../protocols/protocol.ts";
 import { AWS_CREDENTIAL } from "./aws-credential.ts";
-
-/** Keys of backends[] that belong to this kind. */
-export const AWS_SETTINGS = ["region", "profile", "access_key_id", "secret_access_key", "session_token"] as const;
+import { AWS_SETTINGS } from "./settings.ts";
 
 function usualAddress({ region = "" }: BackendSettings): string {
   return `https://bedrock-runtime.${region}.amazonaws.com${region.startsWith("cn-") ? ".cn" : ""}`;

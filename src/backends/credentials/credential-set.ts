@@ -2,7 +2,8 @@
 
 import type { BackendSettings } from "../../config/sections/registry.ts";
 import type { Backend } from "../backend.ts";
-import { BACKEND_KINDS, type BackendKind } from "../kinds.ts";
+import type { BackendKind } from "../kind.ts";
+import { BACKEND_KINDS } from "../kinds.ts";
 import { type BackendCredential, CredentialError, type CredentialTools } from "./credential.ts";
 
 export type CredentialSet = ReturnType<typeof createCredentialSet>;
