@@ -76,7 +76,7 @@ export interface OwnErrors {
   schema: string;
   /** The type of the object around an error, where that has one. */
   frameType?: string;
-  /** The member of an error that says of which kind it is; left out: "type". */
+  /** The member of an error that says of which kind it is; left out: "type"; "text": an error is its message alone. */
   kind?: string;
   /** A header of their own, in which SDKs look for the id of a request. */
   idHeader?: string;

@@ -81,6 +81,7 @@ function objectIn(body: Uint8Array): JsonObject | undefined {
 }
 
 function isStandard(error: unknown, kind = "type"): boolean {
+  if (kind === "text") return typeof error === "string";
   return isObject(error) && typeof error.message === "string" && typeof error[kind] === "string";
 }
 

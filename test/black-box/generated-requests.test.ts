@@ -27,6 +27,7 @@ const EXPLAINED: Readonly<Record<string, RegExp>> = {
   Routes: /"type":"validation_error"/,
   Notifications: /"type":"validation_error"/,
   listModelsForMessages: /there is no model/,
+  listContentModels: /there is no such page/,
   // Days that a month does not have, times in the wrong order, a window beside them, a name twice.
   Observation: /must be a time|must be left out where|The time range is empty|'by' must be/,
 };

@@ -169,6 +169,7 @@ describe("a mirror", () => {
     const { gateway, main, trial, admin } = await start(mirrored);
     trial.reset({ hang: true });
     await ask(gateway, 5);
+    await waitFor("the copies hang", () => trial.requests.length === 5);
     trial.reset(failure(500));
     main.reset(chatStream(["a"]));
     await ask(gateway, 2, { stream: true });

@@ -20,7 +20,7 @@ const ollamaClient: ClientProtocol = {
   streamEncoder: (context) => new OllamaStreamEncoder(context),
   errorBody,
   errorEvent,
-  ownErrors: { schema: "OllamaError" },
+  ownErrors: { schema: "OllamaError", kind: "text" },
   settings: {
     temperature: ["options.temperature"],
     top_p: ["options.top_p"],
