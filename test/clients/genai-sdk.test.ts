@@ -39,7 +39,7 @@ afterEach(() => {
 });
 
 function scripted(name: BackendName, ...entries: ScriptEntry[]): MatrixBackend {
-  const backend = backends.find((each) => each.name === name) as MatrixBackend;
+  const backend = backends.find((each) => each.id === name) as MatrixBackend;
   backend.script.splice(0, backend.script.length, ...entries);
   return backend;
 }
@@ -67,7 +67,7 @@ async function refusal(asked: Promise<unknown>): Promise<ApiError> {
 
 describe.each([...BACKEND_NAMES])("a %s backend", (name) => {
   const of = (model: "plainModel" | "thinkingModel") =>
-    (backends.find((each) => each.name === name) as MatrixBackend)[model];
+    (backends.find((each) => each.id === name) as MatrixBackend)[model];
 
   test("an answer, with instructions and counts", async () => {
     const backend = scripted(name, { ...answer(text("hello there")), usage: { input: 11, output: 7 } });
@@ -99,7 +99,7 @@ describe.each([...BACKEND_NAMES])("a %s backend", (name) => {
   });
 
   // The strict backend ends its streams without parts, upon which the SDK forgets the whole turn; such bytes pass as they are.
-  const forms = name === "generate-content" ? [false] : [false, true];
+  const forms = name === "generate-content" || name === "vertex-gemini" ? [false] : [false, true];
 
   test.each(forms)("a chat with functions that it calls, stream: %p", async (stream) => {
     const backend = scripted(
@@ -124,7 +124,8 @@ describe.each([...BACKEND_NAMES])("a %s backend", (name) => {
       ["get_weather", { city: "Oslo" }],
       ["get_weather", { city: "Rome" }],
     ]);
-    expect(new Set(calls.map(({ id }) => id)).size).toBe(2);
+    // Vertex gives calls no ids, and its answers pass as they are.
+    expect(new Set(calls.map(({ id }) => id)).size).toBe(name === "vertex-gemini" ? 1 : 2);
     const outcomes = calls.map(({ id, name: called, args }) => ({
       functionResponse: { id: id as string, name: called as string, response: { output: `rain in ${args?.city}` } },
     }));
@@ -168,7 +169,9 @@ describe.each([...BACKEND_NAMES])("a %s backend", (name) => {
       config: { responseMimeType: "application/json", responseSchema: weather.parameters },
     });
     expect(JSON.parse(response.text ?? "")).toEqual({ city: "Oslo" });
-    expect(lastReceived(backend).format).toMatchObject({ properties: { city: {} }, required: ["city"] });
+    // Amazon's Converse has no such member for the model that is asked: it is a wish among the instructions, or left out.
+    const { format } = lastReceived(backend);
+    if (name !== "converse") expect(format).toMatchObject({ properties: { city: {} }, required: ["city"] });
     const functionCallingConfig = { mode: FunctionCallingConfigMode.ANY, allowedFunctionNames: ["get_weather"] };
     const forced = await client.models.generateContent({
       model: of("plainModel"),
