@@ -94,16 +94,6 @@ export const RequestStep = component(
     }),
     step(["wait"], { duration_ms: number, reason: text }),
     step(["fallback", "takeover"], { from: text, to: text, reason: text }),
-    step(["route"], {
-      route: text,
-      arm: text,
-      how: described(
-        oneOfTexts("only", "turn", "lot", "holder", "mirror"),
-        "Its only target; its turn; the lot of the session; it has what the request refers to; a copy for the mirror.",
-      ),
-      condition: orNull(text),
-      lot: orNull(number),
-    }),
     step(["shared"], { leader: text }),
     step(["file"], { field: text }),
     step(["refused"], { reason: text }),
@@ -115,6 +105,11 @@ export type AttemptRow = Extract<RequestStep, { kind: "attempt" }>;
 export const RequestStory = namedShape("RequestStory", {
   ...rowMembers,
   summary: described(text, "What happened, in one line."),
+  route_reason: described(orNull(text), "The target that the route has chosen first, and why."),
+  route_lot: described(
+    orNull(number),
+    "The lot of the session, where that has decided; only while the story is in memory.",
+  ),
   explanation: described(list(text), "The same in sentences, one for each step and one for the end."),
   error: described(
     orNull(shape({ type: text, code: anyOf(text, integer, nothing), message: text })),

@@ -25,6 +25,8 @@ export function storyView(
     summary: summarize(story, told),
     explanation: explain(story, told),
     ended_by: story.endedBy ?? null,
+    route_reason: story.routeReason ?? null,
+    route_lot: story.routeLot ?? null,
     error: error === undefined ? null : { type: error.type, code: error.code, message: error.message },
     cache: story.cache === undefined ? null : { decision: story.cache, reason: story.cacheReason ?? null },
     timings: {
@@ -141,16 +143,6 @@ function stepView(step: StoryStep): WithoutText<RequestStep> {
     case "fallback":
     case "takeover":
       return { kind: step.kind, at_ms, from: step.from, to: step.to, reason: step.reason };
-    case "route":
-      return {
-        kind: step.kind,
-        at_ms,
-        route: step.route,
-        arm: step.arm,
-        how: step.how,
-        condition: step.condition ?? null,
-        lot: step.lot ?? null,
-      };
     case "shared":
       return { kind: step.kind, at_ms, leader: step.leader };
     case "file":

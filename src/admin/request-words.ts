@@ -1,7 +1,7 @@
 // What became of a request, in plain sentences: who was asked, what went wrong there, and who answered in the end.
 
 import { microseconds } from "../request-log/columns.ts";
-import type { AttemptStep, Candidate, RequestRecord, RouteStep, StoryStep } from "../stats/request-record.ts";
+import type { AttemptStep, Candidate, RequestRecord, StoryStep } from "../stats/request-record.ts";
 
 /** Longer than this between the arrival of a request and its first attempt is worth a sentence. */
 const NOTABLE_MS = 1_000;
@@ -58,6 +58,7 @@ export function explain(story: RequestRecord, told: string | undefined): string[
   return [
     ...cacheSentence(story),
     ...arrivalSentence(steps),
+    ...routeSentence(story),
     ...steps.flatMap((step) => stepSentence(step, story, told)),
     ...droppedSentence(story),
     ...endOfTries(story).map((clause) => `${capital(clause)}.`),
@@ -88,6 +89,12 @@ function cacheSentence({ cache, cacheReason }: RequestRecord): string[] {
   return [`The response cache was left out${reason === undefined ? "" : `: ${reason}`}.`];
 }
 
+function routeSentence({ route, routeReason, routeLot }: RequestRecord): string[] {
+  if (route === undefined || routeReason === undefined) return [];
+  const lot = routeLot === undefined ? "" : ` (${numberText(routeLot)})`;
+  return [`The route ${route} chose ${routeReason}${lot}.`];
+}
+
 function arrivalSentence([first]: readonly StoryStep[]): string[] {
   if (first === undefined || first.kind === "refused" || first.atMs < NOTABLE_MS) return [];
   return [`The request took ${time(first.atMs)} to arrive and to be read.`];
@@ -109,8 +116,6 @@ function clauseOf(step: Exclude<StoryStep, AttemptStep> | StoryStep, told: strin
       return [`the request waited ${time(step.durationMs)} ${WAITS[step.reason] ?? `(${step.reason})`}`];
     case "fallback":
       return [`${step.from} could not answer (${step.reason}), so ${step.to} was asked instead`];
-    case "route":
-      return [`the route ${step.route} chose ${step.arm}: ${routeReason(step)}`];
     case "takeover":
       return [`${step.to} went on in the stream that had broken off at ${step.from} (${step.reason})`];
     case "shared":
@@ -119,22 +124,6 @@ function clauseOf(step: Exclude<StoryStep, AttemptStep> | StoryStep, told: strin
       return [`${step.field} names a file that is not kept here: only backends that may hold it could be asked`];
     case "refused":
       return [`no backend was asked: ${told === undefined ? refusalWords(step.reason) : withoutPoint(told)}`];
-  }
-}
-
-function routeReason({ how, lot, condition }: RouteStep): string {
-  const where = condition === undefined ? "" : `, as the condition "${condition}" held`;
-  switch (how) {
-    case "only":
-      return `its only target${where}`;
-    case "turn":
-      return `it was its turn${where}`;
-    case "lot":
-      return `the session drew its lot (${numberText(lot ?? 0)})${where}`;
-    case "holder":
-      return `it has what the request refers to${where}`;
-    case "mirror":
-      return "this is a copy for its mirror, whose answer no client gets";
   }
 }
 

@@ -2,7 +2,7 @@
 
 import type { ConditionSettings, Overrides, RouteSettings, TargetSettings } from "../config/sections/routes.ts";
 import { compileGlob, type GlobMatcher, isGlob } from "../lib/glob.ts";
-import type { RouteArm, RouteStep } from "../stats/request-record.ts";
+import type { RouteArm } from "../stats/request-record.ts";
 import { compileCondition, type RouteCondition, type RouteSubject } from "./conditions.ts";
 import { createShares, type Shares } from "./shares.ts";
 
@@ -16,6 +16,15 @@ export interface RouteTarget {
   arms: readonly RouteArm[];
 }
 
+/** How a route has chosen one of its targets. */
+interface RouteStep extends RouteArm {
+  /** The condition that held, in words; undefined: none, or the route has none. */
+  condition?: string;
+  /** The only one; in its turn; by the lot of the session; or it has what the request refers to. */
+  how: "only" | "turn" | "lot" | "holder";
+  lot?: number;
+}
+
 interface RouteChoice {
   target: RouteTarget;
   /** Those that are asked when it fails, in order; empty where the fallback chain is asked. */
@@ -25,7 +34,8 @@ interface RouteChoice {
 
 /** What a choice is made by. */
 export interface RouteQuery {
-  subject: RouteSubject;
+  /** Asked for where there are conditions. */
+  subject(): RouteSubject;
   /** What the requests of one session have in common; undefined: nothing, so that the request takes its turn. */
   session(sticky: RouteSettings["sticky"]): string | undefined;
   /** Whether a model, on a backend or on any, has what the request refers to; undefined: the request refers to nothing. */
@@ -100,7 +110,9 @@ export function createRoutes(settings: readonly RouteSettings[]) {
 
   function choose(route: ModelRoute, query: RouteQuery, outer: readonly RouteArm[] = []): RouteChoice {
     const { name, sticky, on_failure } = route.settings;
-    const list = route.when.find(({ condition }) => condition.holds(query.subject)) ?? route.main;
+    const { when, main } = route;
+    const subject = when.length === 0 ? undefined : query.subject();
+    const list = (subject && when.find(({ condition }) => condition.holds(subject))) ?? main;
     const chosen = choosePlace(list, sticky, { ...query, holds: query.holds && holderIn(route, query.holds) });
     const step: RouteStep = { route: name, arm: (list.targets[chosen.place] as { name: string }).name, ...chosen.told };
     if ("condition" in list) step.condition = (list as { condition: RouteCondition }).condition.words;
@@ -189,4 +201,21 @@ function furtherPlaces({ targets }: TargetList, chosen: number): number[] {
   const places = [...targets.keys()].filter((place) => place !== chosen);
   const weightOf = (place: number) => (targets[place] as TargetSettings).weight;
   return [...places.filter((place) => weightOf(place) > 0), ...places.filter((place) => weightOf(place) === 0)];
+}
+
+const REASONS: Readonly<Record<RouteStep["how"], string>> = {
+  only: "its only target",
+  turn: "it was its turn",
+  lot: "the session drew its lot",
+  holder: "it has what the request refers to",
+};
+
+/** The target and why it was chosen, in words that are the same for many requests. */
+export function reasonOf([first, second]: readonly RouteStep[]): string | undefined {
+  if (first === undefined) return undefined;
+  const own = `${first.arm}: ${REASONS[first.how]}`;
+  if (first.condition === undefined && second === undefined) return own;
+  const where = first.condition === undefined ? "" : `, as the condition "${first.condition}" held`;
+  const inner = second === undefined ? "" : `; the route ${second.route} chose ${reasonOf([second])}`;
+  return `${own}${where}${inner}`;
 }

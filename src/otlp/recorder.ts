@@ -27,7 +27,7 @@ interface Workshop extends RecorderParts {
 
 const NO_EVENTS: readonly SpanEvent[] = [];
 /** The steps of a story that say why a request took another way. */
-const TOLD_STEPS: readonly StoryStep["kind"][] = ["wait", "route", "fallback", "takeover", "shared", "refused"];
+const TOLD_STEPS: readonly StoryStep["kind"][] = ["wait", "fallback", "takeover", "shared", "refused"];
 
 export function createRecorder(parts: RecorderParts): SpanRecorder {
   const { clock, ratio } = parts;

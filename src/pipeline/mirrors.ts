@@ -119,7 +119,7 @@ async function send(
   reporter.begun(context);
   const arm = { route: name, arm: mirrorName(mirror) };
   record.askArms([arm]);
-  record.add({ kind: "route", ...arm, how: "mirror" });
+  record.routeReason = `${arm.arm}: this is a copy for its mirror, whose answer no client gets`;
   let status = 200;
   try {
     const result = await forwarder.forward(context, request, true);

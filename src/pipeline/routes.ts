@@ -15,7 +15,7 @@ import { lazily } from "../lib/lazily.ts";
 import { isPictureBase64 } from "../media/media-types.ts";
 import type { RouteSubject } from "../model-routes/conditions.ts";
 import { featuresOf } from "../model-routes/features.ts";
-import type { ModelRoute, RouteQuery, Routes, RouteTarget } from "../model-routes/routes.ts";
+import { type ModelRoute, type RouteQuery, type Routes, type RouteTarget, reasonOf } from "../model-routes/routes.ts";
 import { resolveBackendKind } from "../names.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import type { RequestContext } from "./context.ts";
@@ -53,7 +53,8 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
     const { record } = context;
     const { target, others, steps } = (routes as Routes).choose(route, queryOf(context, asked));
     record.askArms(target.arms);
-    for (const step of steps) record.add({ kind: "route", ...step });
+    record.routeReason = reasonOf(steps);
+    record.routeLot = steps[0]?.lot;
     return forTarget(
       { ...asked, namedAs: asked.askedModel, routed: { target, others, body: asked.body, route } },
       target,
@@ -62,7 +63,7 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
 
   function queryOf(context: RequestContext, asked: ModelRequest): RouteQuery {
     return {
-      subject: subjectOf(context, asked, wallTime()),
+      subject: lazily(() => subjectOf(context, asked, wallTime())),
       session(sticky) {
         if (sticky === "none") return undefined;
         if (sticky === "conversation") return conversationKey(context, asked);
@@ -118,12 +119,13 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
 export function forTarget(request: ModelRequest, { model, backend, set }: RouteTarget): ModelRequest {
   const { asking, routed } = request;
   const body = routed?.body ?? request.body;
-  const changes = set === undefined ? {} : membersFor(request, body.value, set);
+  const changes = set === undefined ? undefined : membersFor(request, body.value, set);
+  const isSame = changes === undefined && body.value.model === model;
   const isNeutral = asking.kind === "neutral" && routed?.neutral !== undefined;
   return {
     ...request,
     model,
-    body: body.with({ ...changes, model }),
+    body: isSame ? body : body.with({ ...changes, model }),
     asking: isNeutral ? { ...asking, neutral: withOverrides(routed.neutral as GenerationRequest, set) } : asking,
     onlyAt: backend === undefined ? undefined : [backend],
   };

@@ -8,7 +8,7 @@ export type Value = string | number | boolean | readonly string[] | undefined;
 export const COMMON_FACTS = [
   ...(["operation", "model", "answeredBy", "stream", "status", "failure", "outcome", "code", "endedBy"] as const),
   ...(["backend", "keyId", "organizationId", "clientAddress", "target", "cache", "cacheReason"] as const),
-  ...(["route", "arm"] as const),
+  ...(["route", "arm", "routeReason"] as const),
 ];
 
 type CommonFact = (typeof COMMON_FACTS)[number];
@@ -63,6 +63,7 @@ export function isCommonOf(common: Common, story: RequestRecord, step: AttemptSt
     common.answeredBy === story.answeredBy &&
     common.route === story.route &&
     common.arm === story.arm &&
+    common.routeReason === story.routeReason &&
     common.organizationId === story.organizationId &&
     common.outcome === story.outcome &&
     common.failure === story.failure &&

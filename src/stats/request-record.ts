@@ -23,8 +23,6 @@ export type StoryStep =
   /** `reason`: "retry", "trial", "first_checks", "model_refresh", "limits". */
   | { kind: "wait"; atMs: number; durationMs: number; reason: string }
   | { kind: "fallback"; atMs: number; from: string; to: string; reason: string }
-  /** A route has chosen one of its targets. */
-  | ({ kind: "route"; atMs: number } & RouteStep)
   /** Another backend goes on in a stream that broke off. */
   | { kind: "takeover"; atMs: number; from: string; to: string; reason: string }
   /** Joined an identical request in flight. */
@@ -38,15 +36,6 @@ export type StoryStep =
 export interface RouteArm {
   route: string;
   arm: string;
-}
-
-/** How a route has chosen one of its targets. */
-export interface RouteStep extends RouteArm {
-  /** The condition that held, in words; undefined: none, or the route has none. */
-  condition?: string;
-  /** The only one; in its turn; by the lot of the session; it has what the request refers to; or a copy for its mirror. */
-  how: "only" | "turn" | "lot" | "holder" | "mirror";
-  lot?: number;
 }
 
 export interface AttemptStep {
@@ -145,6 +134,10 @@ export class RequestRecord {
   route: string | undefined = undefined;
   /** Its target that was asked last; undefined also where a fallback chain went on. */
   arm: string | undefined = undefined;
+  /** The target that it has chosen first, and why, in words that many requests share. */
+  routeReason: string | undefined = undefined;
+  /** The lot of the session, where that has decided; kept in memory only. */
+  routeLot: number | undefined = undefined;
   /** The same with the targets of a route behind it; undefined: the model was named itself. Let go when it is counted. */
   arms: readonly RouteArm[] | undefined = undefined;
   /** Those that were tried before, and could not answer. */

@@ -87,6 +87,8 @@ describe("explain one request", () => {
       answered_by: "m2",
       route: null,
       arm: null,
+      route_reason: null,
+      route_lot: null,
       stream: true,
       key_id: "k",
       user_id: null,

@@ -79,7 +79,6 @@ function labelOf(step: RequestStep): string {
   if (step.kind === "attempt") return step.backend;
   if (step.kind === "wait") return `wait: ${step.reason.replaceAll("_", " ")}`;
   if (step.kind === "fallback" || step.kind === "takeover") return `${step.kind} to ${step.to}`;
-  if (step.kind === "route") return `route to ${step.arm}`;
   return step.kind;
 }
 
