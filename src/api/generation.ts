@@ -194,7 +194,8 @@ function answer(
   }
   const { entry } = generated.result;
   headers["X-Signalbox-Backend"] = entry.backend.name;
-  writeRouteHeaders(asked, call.context.record, headers);
+  // Another target than the one that was named before.
+  if (call.context.record.fallbackReason !== undefined) writeRouteHeaders(asked, call.context.record, headers);
   writeFallbackHeaders(asked.model, generated.result, headers);
   if (generated.kind === "failed") {
     const isNative = servedBy(entry.backend.paths, asked.operation) === asked.operation;

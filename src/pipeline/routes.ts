@@ -55,10 +55,8 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
     record.askArms(target.arms);
     record.routeReason = reasonOf(steps);
     record.routeLot = steps[0]?.lot;
-    return forTarget(
-      { ...asked, namedAs: asked.askedModel, routed: { target, others, body: asked.body, route } },
-      target,
-    );
+    const routed = { target, others, body: asked.body, route };
+    return aimedAt({ ...asked, namedAs: asked.askedModel, routed }, target);
   }
 
   function queryOf(context: RequestContext, asked: ModelRequest): RouteQuery {
@@ -116,19 +114,23 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
 }
 
 /** The request as a target gets it. */
-export function forTarget(request: ModelRequest, { model, backend, set }: RouteTarget): ModelRequest {
+export function forTarget(request: ModelRequest, target: RouteTarget): ModelRequest {
+  return aimedAt({ ...request }, target);
+}
+
+/** The same of a request that nobody else has. */
+function aimedAt(request: ModelRequest, { model, backend, set }: RouteTarget): ModelRequest {
   const { asking, routed } = request;
   const body = routed?.body ?? request.body;
   const changes = set === undefined ? undefined : membersFor(request, body.value, set);
   const isSame = changes === undefined && body.value.model === model;
-  const isNeutral = asking.kind === "neutral" && routed?.neutral !== undefined;
-  return {
-    ...request,
-    model,
-    body: isSame ? body : body.with({ ...changes, model }),
-    asking: isNeutral ? { ...asking, neutral: withOverrides(routed.neutral as GenerationRequest, set) } : asking,
-    onlyAt: backend === undefined ? undefined : [backend],
-  };
+  request.model = model;
+  request.body = isSame ? body : body.with({ ...changes, model });
+  request.onlyAt = backend === undefined ? undefined : [backend];
+  if (asking.kind === "neutral" && routed?.neutral !== undefined) {
+    request.asking = { ...asking, neutral: withOverrides(routed.neutral, set) };
+  }
+  return request;
 }
 
 /** A neutral request with what a target sets. */
