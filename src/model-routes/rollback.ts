@@ -40,6 +40,7 @@ export function createRollbackPart({ settings }: Pick<ConfigSnapshot, "settings"
       description,
     }));
     if (result.ok) {
+      if (!result.value.applied) return; // it had lost its weight already, by a change that came first
       log.warn({ ...worse }, "a target of a route is worse than the main one: it gets no more requests");
       rolledBack(worse);
     } else {
