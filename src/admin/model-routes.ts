@@ -5,9 +5,9 @@ import { currencyOf } from "../config/sections/currency.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { RouteSettings } from "../config/sections/routes.ts";
 import { armsOf, mirrorName } from "../model-routes/arm-book.ts";
-import { type ArmNumbers, MOST_SAMPLES } from "../model-routes/arm-numbers.ts";
+import type { ArmNumbers } from "../model-routes/arm-numbers.ts";
 import { differenceOfMeans, differenceOfShares, meanOf, quantileOf, shareOf } from "../model-routes/compare.ts";
-import { armName } from "../model-routes/routes.ts";
+import { armName, everyTarget, mainTarget } from "../model-routes/routes.ts";
 import { type DescribedEndpoint, pathParameter } from "../openapi/operation.ts";
 import { createCollection } from "./collection.ts";
 import { adminGroup, answer, dryRun, versioned } from "./endpoint.ts";
@@ -109,14 +109,14 @@ export function modelRouteRoutes({ store, arms }: RouteParts): DescribedEndpoint
 
 function recordOf(route: RouteSettings, book: RouteParts["arms"]): RouteRecord {
   const { name, sticky, on_failure, targets, when, rollback = null, mirror = null } = route;
-  const all = [...targets, ...when.flatMap((each) => each.targets)];
-  const main = targets.reduce((best, target) => (target.weight > best.weight ? target : best));
+  const all = everyTarget(route);
+  const main = armName(mainTarget(targets));
   const numbersOf = (arm: string) => numbers(book.numbers({ route: name, arm }));
-  const ofMain = numbersOf(armName(main));
+  const ofMain = numbersOf(main);
   const arms = armsOf(route).map((arm): RouteArmRecord => {
     const isMirror = route.mirror !== undefined && arm === mirrorName(route.mirror);
     const target = isMirror ? route.mirror : all.find((each) => armName(each) === arm);
-    const isMain = arm === armName(main);
+    const isMain = arm === main;
     const own = numbersOf(arm);
     return {
       name: arm,
@@ -148,7 +148,7 @@ function numbers(of: ArmNumbers | undefined) {
   const firstTokens = values("firstTokenMs");
   return {
     total: of?.count ?? 0,
-    requests: Math.min(failed.length, MOST_SAMPLES),
+    requests: failed.length,
     errors,
     errorShare: shareOf(errors, failed.length),
     firstToken: meanOf(firstTokens),

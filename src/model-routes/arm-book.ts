@@ -1,13 +1,12 @@
 // What became of the requests of every target, and which targets are worse than the main one of their route.
 
 import type { RouteSettings, TargetSettings } from "../config/sections/routes.ts";
-import { getOrMake } from "../lib/get-or-make.ts";
 import type { RouteRollback } from "../stats/happenings.ts";
 import { isFailure } from "../stats/outcome.ts";
 import type { RequestRecord, RouteArm } from "../stats/request-record.ts";
 import { ArmNumbers } from "./arm-numbers.ts";
 import { differenceOfShares, meanOf, quantileOf, shareOf } from "./compare.ts";
-import { armName } from "./routes.ts";
+import { armName, everyTarget, mainTarget } from "./routes.ts";
 
 type RollbackSettings = NonNullable<RouteSettings["rollback"]>;
 
@@ -25,7 +24,9 @@ export function createArmBook(now: () => number) {
     const known = arms.get(key);
     if (known !== undefined) return known;
     if (arms.size >= MOST_ARMS) arms.delete(arms.keys().next().value as string);
-    return getOrMake(arms, key, () => new ArmNumbers());
+    const made = new ArmNumbers();
+    arms.set(key, made);
+    return made;
   }
 
   return {
@@ -62,18 +63,20 @@ export function createArmBook(now: () => number) {
       numbersOf(arm).sinceMs = now();
     },
 
-    /** Forgets the targets that no route has. */
+    /** Forgets the targets that no route has, and beside which others were judged: main targets may have other names now. */
     keepOnly(routes: readonly RouteSettings[]): void {
       const kept = new Set(routes.flatMap((route) => armsOf(route).map((arm) => keyOf({ route: route.name, arm }))));
-      for (const key of arms.keys()) if (!kept.has(key)) arms.delete(key);
+      for (const [key, { judgedAt }] of arms) {
+        if (kept.has(key)) judgedAt.clear();
+        else arms.delete(key);
+      }
     },
 
     /** The targets with weight of a list that are worse than its main one, as the route's rollback says. */
     worseIn({ name: route, rollback }: RouteSettings, targets: readonly TargetSettings[]): RouteRollback[] {
       const weighted = targets.filter(({ weight }) => weight > 0);
       if (rollback === undefined || weighted.length < 2) return [];
-      const best = weighted.reduce((main, target) => (target.weight > main.weight ? target : main));
-      const main = armName(best);
+      const main = armName(mainTarget(weighted));
       const ofMain = arms.get(keyOf({ route, arm: main }));
       if (ofMain === undefined) return [];
       const fromMs = now() - rollback.window;
@@ -140,7 +143,8 @@ export function mirrorName(mirror: NonNullable<RouteSettings["mirror"]>): string
 }
 
 /** The names of all targets of a route, each once, and of its mirror. */
-export function armsOf({ targets, when, mirror }: RouteSettings): string[] {
-  const names = [...targets, ...when.flatMap((each) => each.targets)].map(armName);
+export function armsOf(route: RouteSettings): string[] {
+  const { mirror } = route;
+  const names = everyTarget(route).map(armName);
   return [...new Set(mirror === undefined ? names : [...names, mirrorName(mirror)])];
 }

@@ -1,7 +1,7 @@
 // The latest requests of one target of a route: how they ended, how long they took and what they cost.
 
 /** Requests that are kept of a target. */
-export const MOST_SAMPLES = 1_000;
+const MOST_SAMPLES = 1_000;
 
 /** Means "not known", in place of a number. */
 const UNKNOWN = Number.NaN;

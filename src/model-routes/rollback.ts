@@ -11,7 +11,7 @@ import type { Logger } from "../logging/logger.ts";
 import type { RouteRollback } from "../stats/happenings.ts";
 import type { RouteArm } from "../stats/request-record.ts";
 import { type ArmBook, armsOf } from "./arm-book.ts";
-import { armName } from "./routes.ts";
+import { armName, everyTarget } from "./routes.ts";
 
 interface RollbackParts {
   store: Pick<ConfigStore, "edit" | "current">;
@@ -88,9 +88,8 @@ export function createRollbackPart({ settings }: Pick<ConfigSnapshot, "settings"
 }
 
 /** In how many of its lists a target has a weight. */
-function timesWeighted({ targets, when }: RouteSettings, arm: string): number {
-  const all = [...targets, ...when.flatMap((each) => each.targets)];
-  return all.filter((target) => armName(target) === arm && target.weight > 0).length;
+function timesWeighted(route: RouteSettings, arm: string): number {
+  return everyTarget(route).filter((target) => armName(target) === arm && target.weight > 0).length;
 }
 
 /**

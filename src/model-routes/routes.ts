@@ -60,6 +60,16 @@ export function armName({ name, model, backend }: Pick<TargetSettings, "name" | 
   return name ?? (backend === undefined ? model : `${model}@${backend}`);
 }
 
+/** The targets of a route, those of its conditions too. */
+export function everyTarget({ targets, when }: Pick<RouteSettings, "targets" | "when">): readonly TargetSettings[] {
+  return [...targets, ...when.flatMap((each) => each.targets)];
+}
+
+/** The target of a list that the others are compared with: it has the greatest weight. */
+export function mainTarget(targets: readonly TargetSettings[]): TargetSettings {
+  return targets.reduce((main, target) => (target.weight > main.weight ? target : main));
+}
+
 /** The route that a target names, which is not its own: a route may share requests with the model of its own name. */
 export function routeOfTarget<Named>(
   routes: ReadonlyMap<string, Named>,

@@ -16,7 +16,7 @@ import type { RequestContext } from "./context.ts";
 import { canBeContinued } from "./exact-continuation.ts";
 import { type FallbackChains, type FallbackResult, triggerOf } from "./fallback.ts";
 import type { Forwarder } from "./forward.ts";
-import { type ModelRequest, NO_BACKENDS } from "./model-request.ts";
+import { type ModelRequest, NO_BACKENDS, onlyBackend } from "./model-request.ts";
 import { forTarget } from "./routes.ts";
 
 export interface MidStreamParts {
@@ -145,7 +145,7 @@ export function takeoverFor(
   function waysOn(joint: Joint, sent: SeenAnswer): Way[] {
     const { operation } = request;
     const isOpen = ({ target: { model, backend }, ...way }: Way, avoid: ReadonlySet<string>) =>
-      forwarder.hasOther({ ...way, model, operation, onlyAt: backend === undefined ? undefined : [backend] }, avoid);
+      forwarder.hasOther({ ...way, model, operation, onlyAt: onlyBackend(backend) }, avoid);
     const exact = exactWay(sent);
     const rest = hasOthers ? targets.slice(targets.findIndex((target) => isSame(target, current.target))) : [];
     const ways = rest.map((target) => wayOfChain(target, joint, sent));

@@ -15,7 +15,7 @@ import { relayInto } from "../upstream/relay.ts";
 import type { RequestContext } from "./context.ts";
 import type { Forwarder } from "./forward.ts";
 import type { Generate } from "./generate.ts";
-import { ASKING_BODY, type ModelRequest, NO_BACKENDS } from "./model-request.ts";
+import { ASKING_BODY, type ModelRequest, NO_BACKENDS, onlyBackend } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
 
 interface MirrorParts {
@@ -86,7 +86,7 @@ function copyFor(request: ModelRequest, { model, backend }: Mirror, body: Reques
     askedModel: model,
     body,
     asking: ASKING_BODY,
-    onlyAt: backend === undefined ? undefined : [backend],
+    onlyAt: onlyBackend(backend),
     prefer: undefined,
     routed: undefined,
     namedAs: undefined,

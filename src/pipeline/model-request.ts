@@ -132,3 +132,8 @@ export function withAlias(asked: ModelRequest, aliases: Settings["model_aliases"
   const model = resolveAlias(aliases, asked.model, isKnown);
   return model === asked.model ? asked : { ...asked, model, body: asked.body.with({ model }) };
 }
+
+/** A value of `onlyAt` for the backend that a target or a mirror names; undefined: every one that serves the model. */
+export function onlyBackend(name: string | undefined): readonly string[] | undefined {
+  return name === undefined ? undefined : [name];
+}

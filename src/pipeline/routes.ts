@@ -19,7 +19,7 @@ import { type ModelRoute, type RouteQuery, type Routes, type RouteTarget, reason
 import { resolveBackendKind } from "../names.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import type { RequestContext } from "./context.ts";
-import type { ModelRequest } from "./model-request.ts";
+import { type ModelRequest, onlyBackend } from "./model-request.ts";
 import { conversationKey, usersOf } from "./session-key.ts";
 
 interface RoutingParts {
@@ -118,7 +118,7 @@ export function forTarget(request: ModelRequest, target: RouteTarget): ModelRequ
   return aimedAt({ ...request }, target);
 }
 
-/** The same of a request that nobody else has. */
+/** The same of a request that no other part holds. */
 function aimedAt(request: ModelRequest, { model, backend, set }: RouteTarget): ModelRequest {
   const { asking, routed } = request;
   const body = routed?.body ?? request.body;
@@ -126,7 +126,7 @@ function aimedAt(request: ModelRequest, { model, backend, set }: RouteTarget): M
   const isSame = changes === undefined && body.value.model === model;
   request.model = model;
   request.body = isSame ? body : body.with({ ...changes, model });
-  request.onlyAt = backend === undefined ? undefined : [backend];
+  request.onlyAt = onlyBackend(backend);
   if (asking.kind === "neutral" && routed?.neutral !== undefined) {
     request.asking = { ...asking, neutral: withOverrides(routed.neutral, set) };
   }
@@ -169,7 +169,7 @@ function withValue(before: unknown, [name, ...inner]: readonly string[], wanted:
   return { ...object, [name]: withValue(object[name], inner, wanted) };
 }
 
-/** Whether a target has what the request refers to; undefined where it refers to nothing that one vendor has. */
+/** Whether a target has what the request refers to: a kept answer, a file, a state of its vendor. Undefined: it refers to nothing. */
 function holderOf(board: BackendBoard, asked: ModelRequest): RouteQuery["holds"] {
   const { prefer, foreignFile, namesVendorState, operation } = asked;
   if (prefer === undefined && foreignFile === undefined && namesVendorState !== true) return undefined;
@@ -200,6 +200,7 @@ function subjectOf(context: RequestContext, asked: ModelRequest, wallTimeMs: num
 }
 
 const NOTHING: ReadonlySet<Feature> = new Set();
+
 function featuresIn({ operation, asking, body }: ModelRequest): ReadonlySet<Feature> {
   const brought = broughtBy(operation);
   if (brought !== undefined) return new Set([brought]);

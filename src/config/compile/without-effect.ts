@@ -140,10 +140,12 @@ function budgetsBelowOneRequest(settings: Settings): Problem[] {
   const answers = longestAnswers(settings);
   return settings.budgets.rules.flatMap(({ strict, match, limit: { cost: most } }, index) => {
     if (!strict || most === undefined || most === 0) return [];
-    const isOf = (names: readonly string[] | undefined, name: string) =>
-      names === undefined || names.some((pattern) => compileGlob(pattern)(name));
+    const [models, backends] = [match.model, match.backend].map((patterns) => patterns?.map(compileGlob));
     const above = answers.find(({ backend, id, cost }) => {
-      return cost > most && isOf(match.model, id) && isOf(match.backend, backend);
+      if (cost <= most) return false;
+      return (
+        models?.some((matches) => matches(id)) !== false && backends?.some((matches) => matches(backend)) !== false
+      );
     });
     if (above === undefined) return [];
     const message = `is less than the longest answer of ${above.id} costs: strict refuses its requests without max_tokens`;

@@ -106,7 +106,7 @@ function withShortIds({ tool_call_id, tool_calls }: JsonObject): JsonObject {
 
 const SHORT_ID = /^[A-Za-z0-9]{9}$/;
 
-/** The id itself where the vendor takes it; else nine digits that follow from it, so that call and result agree. */
+/** The id itself where the vendor takes it; else nine letters and digits that follow from it, so that call and result agree. */
 function shortId(id: string): string {
   return SHORT_ID.test(id) ? id : Bun.hash(id).toString(36).padStart(9, "0").slice(-9);
 }

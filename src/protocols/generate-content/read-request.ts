@@ -12,7 +12,7 @@ import {
   type NumberRule,
   wrongType,
 } from "../fields.ts";
-import { arrayOf, nonEmptyText } from "../reading.ts";
+import { nonEmptyText } from "../reading.ts";
 import { conversationStart, type RequestSummary } from "../request-summary.ts";
 import { either, generationConfigOf, listOf } from "./members.ts";
 
@@ -122,5 +122,5 @@ function conversationOf(body: JsonObject): string | undefined {
     isObject(content) && !isPresent(content.role) ? { role: "user", ...content } : content,
   );
   const system = either(body, "systemInstruction", "system_instruction");
-  return conversationStart(arrayOf(turns), isPresent(system) ? [JSON.stringify(system)] : []);
+  return conversationStart(turns, isPresent(system) ? [JSON.stringify(system)] : []);
 }

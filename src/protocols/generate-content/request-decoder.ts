@@ -25,7 +25,10 @@ const KNOWN_CONFIG: ReadonlySet<string> = new Set([
 ]);
 
 /** Of a part, beside what it says. */
-const HINTS = ["videoMetadata", "mediaResolution"] as const;
+const HINTS = [
+  ["videoMetadata", "video_metadata"],
+  ["mediaResolution", "media_resolution"],
+] as const;
 
 /** This format gives its schemas no name. */
 const SCHEMA_NAME = "output";
@@ -112,8 +115,7 @@ function decodeExtensions(body: JsonObject, members: JsonObject, config: JsonObj
   if (isPresent(retrieval)) extensions["toolConfig.retrievalConfig"] = retrieval;
   for (const name of ownMembersOfTools(body)) extensions[`functionDeclarations.${name}`] = true;
   const parts = objectsIn(body.contents).flatMap(({ parts: list }) => objectsIn(list));
-  for (const name of HINTS) {
-    const snake = name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  for (const [name, snake] of HINTS) {
     if (parts.some((part) => isPresent(either(part, name, snake)))) extensions[`parts.${name}`] = true;
   }
   return extensions;

@@ -84,11 +84,12 @@ export function offersSearch({ tools }: JsonObject): boolean {
   );
 }
 
+const OWN_MEMBERS = ["behavior", "response", "responseJsonSchema", "response_json_schema"];
+
 /** What of the declarations of tools only Gemini has a word for. */
 export function ownMembersOfTools(body: JsonObject): string[] {
   const declarations = objectsIn(body.tools).flatMap((tool) =>
     objectsIn(either(tool, "functionDeclarations", "function_declarations")),
   );
-  const OWN = ["behavior", "response", "responseJsonSchema", "response_json_schema"];
-  return OWN.filter((name) => declarations.some((declaration) => isPresent(declaration[name])));
+  return OWN_MEMBERS.filter((name) => declarations.some((declaration) => isPresent(declaration[name])));
 }
