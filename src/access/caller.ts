@@ -12,6 +12,9 @@ export interface Caller {
   scopes: ReadonlySet<Scope>;
   /** Undefined: every model. */
   allowsModel?: (model: string) => boolean;
+  /** Of its requests in the queue, and the highest that they may ask for; undefined: that of the route, or default. */
+  queueClass?: string | undefined;
+  highestQueueClass?: string | undefined;
   /** A budget or a limit of tokens of its own. */
   carriesBudget?: boolean;
   /** Of its own; undefined: the one for all keys. */

@@ -16,6 +16,8 @@ export function callerOf(key: KeyRights, keyId: string): Caller {
     scopes: new Set(key.scopes),
     ...modelsOf(key.models),
     ...((key.budget ?? key.token_limit) !== undefined && { carriesBudget: true }),
+    queueClass: key.class,
+    highestQueueClass: key.max_class,
     requestsPerMinute: key.rate_limit,
     expiresAtMs: key.expires_at ?? Number.POSITIVE_INFINITY,
   };

@@ -4,6 +4,7 @@
 import type { KeyIdentity } from "../access/key-identity.ts";
 import type { KeyStore } from "../access/key-store.ts";
 import type { RunningSession } from "../acp/running-sessions.ts";
+import type { AdmissionView } from "../admission/admission.ts";
 import type { Ledger } from "../budgets/ledger.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
@@ -81,6 +82,8 @@ export interface AdminParts {
   cache(): ResponseCache | undefined;
   /** Undefined while it is off. */
   kvIndex(): KvIndexView | undefined;
+  /** Undefined where no request has ever waited. */
+  queue(): AdmissionView | undefined;
   /** Sessions of all agents that share the data folder. */
   agentSessions(): Promise<readonly RunningSession[]>;
 }

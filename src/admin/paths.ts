@@ -55,6 +55,7 @@ export const ADMIN_PATHS = [
   "/admin/notifications",
   "/admin/notifications/{name}",
   "/admin/notifications/{name}/test",
+  "/admin/queue",
   "/admin/requests",
   "/admin/requests/groups",
   "/admin/requests/{request_id...}",

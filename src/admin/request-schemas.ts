@@ -92,7 +92,11 @@ export const RequestStep = component(
       duration_ms: orNull(number),
       first_byte_ms: orNull(number),
     }),
-    step(["wait"], { duration_ms: number, reason: text }),
+    step(["wait"], {
+      duration_ms: number,
+      reason: text,
+      class: described(orNull(text), "Of a wait in the queue: the class of the request."),
+    }),
     step(["fallback", "takeover"], { from: text, to: text, reason: text }),
     step(["shared"], { leader: text }),
     step(["file"], { field: text }),

@@ -139,7 +139,10 @@ function stepView(step: StoryStep): WithoutText<RequestStep> {
         first_byte_ms: roundOrNull(step.firstByteMs),
       };
     case "wait":
-      return { kind: step.kind, at_ms, duration_ms: round(step.durationMs), reason: step.reason };
+      return {
+        ...{ kind: step.kind, at_ms, duration_ms: round(step.durationMs), reason: step.reason },
+        class: step.class ?? null,
+      };
     case "fallback":
     case "takeover":
       return { kind: step.kind, at_ms, from: step.from, to: step.to, reason: step.reason };

@@ -126,6 +126,7 @@ describe("other steps and ends", () => {
     for (const reason of ["first_checks", "model_refresh", "trial", "limits", "retry"]) {
       story.add({ kind: "wait", durationMs: 90, reason });
     }
+    story.add({ kind: "wait", durationMs: 1230, reason: "queue", class: "batch" });
     story.add({ kind: "file", field: "messages[0]" });
     story.add({ kind: "shared", leader: "o-1" });
     story.add({ kind: "fallback", from: "m", to: "n", reason: "error_code_503" });
@@ -138,6 +139,7 @@ describe("other steps and ends", () => {
       "The request waited 90 ms for a request that was trying a backend after failures.",
       "The request waited 90 ms for a limit that is kept elsewhere.",
       "The request waited 90 ms before another attempt.",
+      "The request waited 1.2 s in the queue (class batch).",
       "messages[0] names a file that is not kept here: only backends that may hold it could be asked.",
       "An identical request was under way (o-1), and its answer was shared.",
       "m could not answer (error_code_503), so n was asked instead.",
@@ -182,6 +184,7 @@ test("candidates: why each was or was not chosen", () => {
     { backend: "c", score: 1 / 3 },
     { backend: "d", excluded: "over_share", score: 1 },
     { backend: "e", excluded: "circuit_open" },
+    { backend: "f", excluded: "no_slot" },
   ];
   const step = story.attempt("a", "m", "Random", candidates);
   expect(candidates.map((candidate) => candidateWords(candidate, step))).toEqual([
@@ -190,6 +193,7 @@ test("candidates: why each was or was not chosen", () => {
     "not chosen: as good as a (0.3333)",
     "not chosen: it has more than its share of the open requests",
     "not chosen: its circuit is open",
+    "not chosen: it had no free slot",
   ]);
   expect(explain(story, undefined)[0]).toContain("e was passed over: its circuit is open");
 });

@@ -21,6 +21,7 @@ const WAITS: Readonly<Record<string, string>> = {
   model_refresh: "for the backends to say which models they have",
   trial: "for a request that was trying a backend after failures",
   limits: "for a limit that is kept elsewhere",
+  queue: "in the queue",
 };
 
 const EXCLUSIONS: Readonly<Record<string, string>> = {
@@ -30,12 +31,14 @@ const EXCLUSIONS: Readonly<Record<string, string>> = {
   tried: "it was asked already",
   avoided: "a part of this stream has failed there",
   standby: "it stands by with weight 0",
+  no_slot: "it had no free slot",
   over_share: "it has more than its share of the open requests",
 };
 
 const REFUSALS: Readonly<Record<string, string>> = {
   model_not_found: "no backend that is available has the model",
   rate_limit_exceeded: "a rate limit is reached",
+  queue_refused: "the queue had no slot for it in time",
   circuit_breaker_open: "the circuits of all its backends are open",
   all_backends_unhealthy: "no backend is healthy",
   service_unavailable: "no backend is available",
@@ -112,8 +115,10 @@ function clauseOf(step: Exclude<StoryStep, AttemptStep> | StoryStep, told: strin
   switch (step.kind) {
     case "attempt":
       return [];
-    case "wait":
-      return [`the request waited ${time(step.durationMs)} ${WAITS[step.reason] ?? `(${step.reason})`}`];
+    case "wait": {
+      const ofClass = step.class === undefined ? "" : ` (class ${step.class})`;
+      return [`the request waited ${time(step.durationMs)} ${WAITS[step.reason] ?? `(${step.reason})`}${ofClass}`];
+    }
     case "fallback":
       return [`${step.from} could not answer (${step.reason}), so ${step.to} was asked instead`];
     case "takeover":

@@ -25,6 +25,7 @@ import { oidcRoutes } from "./oidc.ts";
 import { organizationRoutes } from "./organizations.ts";
 import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
+import { queueRoutes } from "./queue.ts";
 import { requestRoutes } from "./requests.ts";
 import { responseCacheRoutes } from "./response-cache.ts";
 import { sessionRoutes } from "./session.ts";
@@ -59,6 +60,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...requestRoutes({ ...parts, search }),
     ...responseCacheRoutes(parts),
     ...kvIndexRoutes(parts),
+    ...queueRoutes(parts),
     ...fileRoutes(parts),
     ...workerRoutes(parts),
     ...acpRoutes(parts),

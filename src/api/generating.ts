@@ -1,8 +1,9 @@
 // What every endpoint that asks a model says of itself, and what answers it.
 
 import { GENERATION_HEADERS } from "../openapi/headers.ts";
-import { ref } from "../openapi/json-schema.ts";
-import { at, type DescribedAnswer, type DescribedEndpoint } from "../openapi/operation.ts";
+import { ref, text } from "../openapi/json-schema.ts";
+import { at, type DescribedAnswer, type DescribedEndpoint, type Parameter } from "../openapi/operation.ts";
+import { PRIORITY_HEADER } from "../pipeline/queue-class.ts";
 import { type GenerationEndpoint, type GenerationParts, generationEndpoint } from "./generation.ts";
 
 interface Generating
@@ -23,13 +24,20 @@ interface Generating
   example?: unknown;
 }
 
+const priority: Parameter = {
+  name: PRIORITY_HEADER,
+  in: "header",
+  description: "While the queue is on: the class of the request, one of admission.queue.classes.",
+  schema: text,
+};
+
 /** An endpoint that asks a model, under one path or several. */
 export function generating(paths: readonly string[], parts: GenerationParts, asked: Generating): DescribedEndpoint[] {
   const {
     id,
     summary,
     description,
-    parameters,
+    parameters = [],
     request,
     reply,
     events,
@@ -52,7 +60,7 @@ export function generating(paths: readonly string[], parts: GenerationParts, ask
     tag: "Generation",
     summary,
     ...(description !== undefined && { description }),
-    ...(parameters !== undefined && { parameters }),
+    parameters: [...parameters, priority],
     body: {
       schema: ref(request),
       ...(takes !== undefined && { types: [takes] }),

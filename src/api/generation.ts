@@ -5,6 +5,7 @@ import { ERRORS, type ErrorDefinition } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
 import type { FormBody } from "../lib/form-body.ts";
 import { compact, isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import type { RequestBody } from "../lib/request-body.ts";
 import { writeFallbackHeaders, writeRouteHeaders } from "../pipeline/fallback.ts";
 import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
@@ -24,6 +25,7 @@ import { forwardableErrorBody, hasStandardError, standardError } from "../upstre
 import { failureLabel, isOfAccount, type StatusFailure, type UpstreamFailure } from "../upstream/failure.ts";
 import { EVENT_STREAM, isBackendsFault } from "../upstream/send.ts";
 import { framed } from "./framed.ts";
+import { answerOrWait } from "./late-answer.ts";
 
 export interface GenerationParts {
   generate: Generate;
@@ -114,25 +116,40 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
         return own;
       }
       const frame = asked.stream ? clientStream(client, context.id, asked.answers) : NO_STREAM;
+      const writer = asked.stream ? framing?.(call) : undefined;
       writeRouteHeaders(asked, record, call.headers);
-      const generated = await generate(context, asked, frame);
-      const nowMs = now();
-      const elapsedMs = nowMs - record.startedAtMs;
-      if (generated.kind !== "failed") record.firstByteMs = elapsedMs;
-      const runningMs = generated.kind === "stream" ? nowMs - generated.result.live.exchange.startedAtMs : 0;
-      call.headers[SERVER_TIMING] = serverTiming(record, elapsedMs, runningMs);
-      writeQuotaHeaders(record, operation, wallTime(), call.headers);
-      if (generated.cache !== undefined) record.cache = generated.cache;
-      // A shared stream may have ended for this client already.
-      if (generated.kind === "stream") void frame.over?.then(call.deferLog());
-      noted?.(call, asked, generated, frame.over);
-      if (generated.kind === "stream" && asked.body.letValueGo()) {
-        bodies.release(context, body.bytes().length + (asked.injectedBytes ?? 0));
-      }
-      if (wording !== undefined) reword(wording, call, asked, generated);
-      return answer(call, asked, client, generated, asked.stream ? framing?.(call) : undefined);
+      const answering = () =>
+        generate(context, asked, frame).then((generated) => answered(call, asked, generated, { body, frame, writer }));
+      const mayWait = asked.stream && writer === undefined && asked.answers !== "bytes";
+      return mayWait && context.settings.admission.enabled ? answerOrWait(call, client, answering) : answering();
     },
   };
+
+  /** @param body - as the client sent it */
+  function answered(
+    call: Call,
+    asked: ModelRequest,
+    generated: Generated,
+    { body, frame, writer }: { body: RequestBody; frame: ClientStream; writer: Framing | undefined },
+  ): Response {
+    const { context } = call;
+    const { record } = context;
+    const nowMs = now();
+    const elapsedMs = nowMs - record.startedAtMs;
+    if (generated.kind !== "failed") record.firstByteMs = elapsedMs;
+    const runningMs = generated.kind === "stream" ? nowMs - generated.result.live.exchange.startedAtMs : 0;
+    call.headers[SERVER_TIMING] = serverTiming(record, elapsedMs, runningMs);
+    writeQuotaHeaders(record, operation, wallTime(), call.headers);
+    if (generated.cache !== undefined) record.cache = generated.cache;
+    // A shared stream may have ended for this client already.
+    if (generated.kind === "stream") void frame.over?.then(call.deferLog());
+    noted?.(call, asked, generated, frame.over);
+    if (generated.kind === "stream" && asked.body.letValueGo()) {
+      bodies.release(context, body.bytes().length + (asked.injectedBytes ?? 0));
+    }
+    if (wording !== undefined) reword(wording, call, asked, generated);
+    return answer(call, asked, client, generated, writer);
+  }
 }
 
 const decoder = new TextDecoder();

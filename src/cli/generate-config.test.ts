@@ -58,6 +58,8 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "notifications.[].headers",
   "routes.[].when.[].header",
   "routes.[].when.[].metadata",
+  "admission.backends",
+  "admission.queue.classes",
 ]);
 
 /** Paths in the notation of allPaths. */

@@ -41,6 +41,7 @@ export const ERRORS = {
   rangeNotSatisfiable: { status: 416, type: "invalid_request_error", code: 416 },
   importInvalid: { status: 422, type: "validation_error", code: 422 },
   rateLimited: { status: 429, type: "rate_limit_exceeded", code: "rate_limit_exceeded" },
+  queueRefused: { status: 429, type: "rate_limit_exceeded", code: "queue_refused" },
   budgetExceeded: { status: 429, type: "insufficient_quota", code: "insufficient_quota" },
   internal: { status: 500, type: "internal_error", code: 500 },
   backendConnection: { status: 502, type: "backend_connection_error", code: 502 },

@@ -42,6 +42,10 @@ export function countGatewayEvents(registry: MetricsRegistry) {
       void registry.counter(circuitChanges, change.backend, change.to).value++,
     configReloaded: (isOk: boolean) => void registry.counter(configReloads, resultOf(isOk)).value++,
     fileUploaded: (result: UploadResult) => void registry.counter(fileUploads, result).value++,
+    queueWaited: (className: string, durationMs: number) =>
+      registry.histogram(INSTRUMENTS.queueWait, className).observe(durationMs / 1000),
+    queueShed: (className: string, reason: string) =>
+      void registry.counter(INSTRUMENTS.queueShed, className, reason).value++,
     redisUnanswered: (use: string) => void registry.counter(INSTRUMENTS.redisUnanswered, use).value++,
     otlpExported: (signal: string, isOk: boolean, times = 1) => {
       registry.counter(INSTRUMENTS.otlpExports, signal, resultOf(isOk)).value += times;

@@ -14,6 +14,7 @@ export interface Instrument {
 const DURATION_BUCKETS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const FIRST_TOKEN_BUCKETS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const TOKEN_TIME_BUCKETS = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
+const QUEUE_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 300, 1800, 7200, 86400];
 const TOKEN_BUCKETS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 
 /** The labels of the OpenTelemetry conventions. */
@@ -207,6 +208,24 @@ export const INSTRUMENTS = {
     "signalbox_otlp_dropped_spans_total",
     "Spans that were not sent, because the receiver did not take them or too many waited.",
   ),
+
+  // The queue in front of the backends.
+  queueWaiting: gauge("signalbox_queue_waiting{model,class}", "Requests that wait for a slot at a backend."),
+  queueWait: histogram(
+    "signalbox_queue_wait_seconds{class}",
+    "How long requests waited that then had a slot; those that had one at once are not counted.",
+    QUEUE_BUCKETS,
+  ),
+  queueShed: counter(
+    "signalbox_queue_shed_total{class,reason}",
+    "Requests that had no slot: queue_full, too_late (said at once), waited_too_long, or owner_gone.",
+  ),
+  queueSlots: gauge(
+    "signalbox_queue_slots{backend}",
+    "Most requests at once at the backend; none where it has no limit.",
+  ),
+  queueInFlight: gauge("signalbox_queue_in_flight{backend}", "Requests that have a slot at the backend."),
+  queueTokens: gauge("signalbox_queue_tokens_in_flight{backend}", "Expected tokens of these requests."),
 
   // Files.
   files: gauge("signalbox_files", "Files that are stored."),

@@ -19,6 +19,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Backends: "The backends, one by one.",
   Keys: "The API keys, one by one.",
   Budgets: "What may be spent, and what is.",
+  Queue: "Requests that wait for a slot at a backend.",
   Routes: "Names that stand for a choice of models, and their targets side by side.",
   Organizations: "What keys and tokens of one organization have together.",
   Notifications: "Webhooks that receive events.",

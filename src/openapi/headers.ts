@@ -20,7 +20,10 @@ export const HEADERS = {
   "X-RateLimit-Limit": { description: "Requests that the limit allows.", schema: count },
   "X-RateLimit-Remaining": { description: "Requests that are left.", schema: count },
   "X-RateLimit-Reset": { description: "When the limit is as if unused.", schema: integer },
-  "Server-Timing": { description: "Milliseconds: gateway, backend, and first-token of a stream.", schema: text },
+  "Server-Timing": {
+    description: "Milliseconds: gateway, queue (the wait for a slot), backend, and first-token of a stream.",
+    schema: text,
+  },
   "X-Signalbox-Backend": { description: "The backend of the last attempt.", schema: text },
   "X-Signalbox-Route": { description: "The route that was asked for.", schema: text },
   "X-Signalbox-Arm": { description: "The target of the route that answers.", schema: text },

@@ -15,6 +15,7 @@ export type Tag =
   | "Keys"
   | "Budgets"
   | "Organizations"
+  | "Queue"
   | "Routes"
   | "Notifications"
   | "Audit"

@@ -1,7 +1,9 @@
 // One attempt at one backend: its request is made and sent, and whatever comes of it is settled, counted and told once.
 
+import type { SlotEnd } from "../admission/admission.ts";
 import type { Backend } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
+import { TextCount } from "../generation/token-count.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { Claim } from "../kv-index/claim-trust.ts";
 import type { Circuits } from "../routing/circuits.ts";
@@ -12,12 +14,13 @@ import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, type UpstreamFailure } from "../upstream/failure.ts";
 import type { LiveStream } from "../upstream/relay.ts";
 import { countFailure, type Sender } from "../upstream/send.ts";
+import type { AnswerAverages } from "./answer-averages.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
 import type { Bridge, ModelRequest } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
 import { PREFIX_HEADER, type PromptPrefixes } from "./prefixes.ts";
 import { sendSideBySide } from "./side-by-side.ts";
-import type { Held, Spending } from "./spending.ts";
+import { type Held, isBilled, type Spending } from "./spending.ts";
 
 /** `entry` is the backend of the last attempt. */
 export type ForwardResult = { entry: BackendEntry } & (
@@ -43,6 +46,8 @@ export interface AttemptParts {
   prefixes?: PromptPrefixes | undefined;
   /** Undefined: there are no budgets. */
   spending?: Spending | undefined;
+  /** How long answers are; undefined: no budgets and no queue ask for it. */
+  averages?: Pick<AnswerAverages, "add"> | undefined;
   /** Counts the attempt. */
   attempted: RequestReporter["attempted"];
   now(): number;
@@ -69,8 +74,8 @@ export async function attempt(
   admitted: Admitted,
   timeouts: ExchangeTimeouts,
 ): Promise<ForwardResult> {
-  const { watch, circuits, sender, bridge, prefixes, spending, attempted, now } = parts;
-  const { entry, permit, told, scoreMeans, decidedBy, inPanic } = admitted;
+  const { watch, circuits, sender, bridge, prefixes, spending, averages, attempted, now } = parts;
+  const { entry, permit, slot, told, scoreMeans, decidedBy, inPanic } = admitted;
   const { record, clientHeaders, trace, client, settings, spans } = context;
   const { model, stream, choices } = request;
   const { name } = entry.backend;
@@ -80,10 +85,12 @@ export async function attempt(
       const reserving = spending.reserve(context, request, entry);
       held = reserving instanceof Promise ? await reserving : reserving;
     } catch (error) {
-      permit.settle("neutral");
+      giveBack(admitted);
       throw error;
     }
   }
+  const seen = held?.seen ?? (slot && stream ? new TextCount() : undefined);
+  slot?.watch(seen);
   const strategy = scoreMeans === undefined ? undefined : (decidedBy ?? settings.routing.selection_strategy);
   const step = record.attempt(name, model, strategy, told, scoreMeans);
   if (inPanic) step.inPanic = true;
@@ -96,9 +103,13 @@ export async function attempt(
   function over(failure: UpstreamFailure | undefined, firstTokenMs?: number): void {
     permit.settle(circuits.outcomeOf(name, failure));
     const durationMs = now() - startedAtMs;
+    slot?.ended(slotEnd(failure, usage, seen, { durationMs, firstByteMs: step.firstByteMs, stream }));
     record.ended(durationMs);
     attempted(name, failure, durationMs, firstTokenMs);
-    if (usage !== undefined) record.usage = usage;
+    if (usage !== undefined) {
+      record.usage = usage;
+      if (failure === undefined) averages?.add(model, usage.output.total);
+    }
     held?.settle({ failure, usage, seen: held.seen });
     held = undefined;
     prefixes?.ended(entry.backend, failure, claim, usage);
@@ -150,14 +161,43 @@ export async function attempt(
       countFailure(entry, failure);
       if (failure.kind === "reset") watch.suspect(name);
     }
-    const live: LiveStream = { stream: opened, exchange, reader, seen: held?.seen, finished };
+    const live: LiveStream = { stream: opened, exchange, reader, seen, finished };
     return { kind: "stream", entry, headers, contentType, live };
   } catch (error) {
     step.durationMs = now() - startedAtMs;
     step.failure = NOT_SENT;
-    permit.settle("neutral");
+    giveBack(admitted);
     held?.settle(undefined);
     span?.ended(step, undefined, record);
     throw error;
   }
+}
+
+/** Nothing was sent. */
+function giveBack({ permit, slot }: Admitted): void {
+  permit.settle("neutral");
+  slot?.ended(undefined);
+}
+
+/** What the owner of the slot learns of the attempt. */
+function slotEnd(
+  failure: UpstreamFailure | undefined,
+  usage: Usage | undefined,
+  seen: TextCount | undefined,
+  of: Pick<SlotEnd, "durationMs" | "firstByteMs" | "stream">,
+): SlotEnd {
+  const didNothing = usage === undefined && !isBilled(failure, seen);
+  return {
+    ...of,
+    inputTokens: didNothing ? 0 : usage?.input.total,
+    cachedTokens: usage?.input.cacheRead,
+    outputTokens: didNothing ? 0 : usage?.output.total,
+    isOverload: failure !== undefined && isOverload(failure),
+  };
+}
+
+/** The backend says that it has too much to do, or does not keep up. */
+function isOverload(failure: UpstreamFailure): boolean {
+  if (failure.kind === "status") return failure.status === 429 || failure.status === 503;
+  return failure.kind === "timeout" && failure.phase !== "connect";
 }

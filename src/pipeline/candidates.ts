@@ -1,5 +1,6 @@
 // Which backends may be asked for a model now, what is worth waiting for when none may, and the refusal otherwise.
 
+import type { BackendSlot, SlotQuery } from "../admission/admission.ts";
 import type { BackendBoard, BackendEntry } from "../backends/board.ts";
 import { mayHoldFiles } from "../backends/kind.ts";
 import { ERRORS } from "../errors/catalog.ts";
@@ -18,6 +19,7 @@ import type { ModelRequest } from "./model-request.ts";
 import { createNarrowing } from "./narrowed-board.ts";
 import type { PromptPrefixes } from "./prefixes.ts";
 import { sessionKey } from "./session-key.ts";
+import type { Turns } from "./turns.ts";
 
 export interface CandidatesParts {
   watch: BackendWatch;
@@ -27,6 +29,8 @@ export interface CandidatesParts {
   media?: Pick<MediaFit, "fitting" | "isAnyKnown" | "refusal"> | undefined;
   /** The part of the rate limiter that concerns backends. */
   limits: Pick<Limiter, "backendHasRoom" | "takesLater" | "takeBackend" | "backendRefusal">;
+  /** The queue in front of the backends; undefined: no request waits. */
+  turns?: Turns | undefined;
   /** Undefined: prompts that begin alike are not looked for. */
   prefixes?: PromptPrefixes | undefined;
   now(): number;
@@ -39,6 +43,11 @@ export interface CandidatesParts {
 export type CandidateQuery = Pick<ModelRequest, "model" | "operation" | "goesOn" | "foreignFile" | "onlyAt"> &
   AskedMedia;
 
+/** A backend that a request may be sent to, as far as this process knows. */
+interface Entered extends Pick<Admitted, "permit" | "slot"> {
+  name: string;
+}
+
 /** How long a request waits for requests that try its backend after failures, and how many may wait in all. */
 const MAX_TRIAL_WAIT_MS = 5_000;
 
@@ -50,7 +59,7 @@ export const MAX_TRIAL_WAITERS = 256;
 export type Candidates = ReturnType<typeof createCandidates>;
 
 export function createCandidates(parts: CandidatesParts) {
-  const { watch, strategy, circuits, media, limits, prefixes, now, random, delay = abortableDelay } = parts;
+  const { watch, strategy, circuits, media, limits, turns, prefixes, now, random, delay = abortableDelay } = parts;
   const router = createRouter({ strategy, circuits, limits });
   const panicRouter = createRouter({ strategy, limits, circuits: { allows: circuits.allowsInPanic } });
   const narrowed = createNarrowing();
@@ -90,46 +99,86 @@ export function createCandidates(parts: CandidatesParts) {
     return undefined;
   }
 
-  function isFinal({ confirmed }: Permit): boolean {
-    return confirmed === undefined && !limits.takesLater;
+  function isFinal({ permit, slot }: Pick<Admitted, "permit" | "slot">): boolean {
+    return permit.confirmed === undefined && !limits.takesLater && (slot !== undefined || turns === undefined);
   }
 
-  /** Whether those agree who are not here: its circuit, and its limit. If not, the permit is given back. */
-  async function isConfirmed(backendName: string, permit: Permit): Promise<boolean> {
-    if (permit.confirmed !== undefined && !(await permit.confirmed)) return false;
-    if (!limits.takesLater) return true;
+  /**
+   * Whether those agree who are not here: its slots, its circuit, and its limit. If not, what it has is given back.
+   * @param ask - undefined: it needs no slot, or has one
+   */
+  async function isConfirmed(admitted: Entered, ask: SlotQuery | undefined): Promise<boolean> {
+    const { name, permit } = admitted;
     let isTaken = false;
     try {
-      isTaken = await limits.takeBackend(backendName);
+      if (ask !== undefined) {
+        admitted.slot = await turns?.take(name, ask);
+        if (admitted.slot === undefined) return false;
+      }
+      if (permit.confirmed !== undefined && !(await permit.confirmed)) return false;
+      isTaken = !limits.takesLater || (await limits.takeBackend(name));
     } finally {
-      if (!isTaken) permit.settle("neutral");
+      if (!isTaken) {
+        permit.settle("neutral");
+        admitted.slot?.ended(undefined);
+      }
     }
     return isTaken;
   }
 
   /** A choice that is not confirmed is given up for the next: from then on it is known that it has no room. */
-  async function confirmed(first: Admitted, again: () => Admitted | undefined): Promise<Admitted | undefined> {
+  async function confirmed(
+    first: Admitted,
+    ask: SlotQuery | undefined,
+    again: () => Admitted | undefined,
+  ): Promise<Admitted | undefined> {
     let admitted: Admitted | undefined = first;
     for (let turn = 0; admitted !== undefined && turn < MAX_CHOICES; turn++) {
-      if (await isConfirmed(admitted.entry.backend.name, admitted.permit)) return admitted;
+      const { entry, permit, slot } = admitted;
+      const entered: Entered = { name: entry.backend.name, permit, slot };
+      if (await isConfirmed(entered, slot === undefined ? ask : undefined)) return { ...admitted, slot: entered.slot };
       if (turn < MAX_CHOICES - 1) admitted = again();
     }
     return undefined;
   }
 
-  /** A promise only where limits of backends, or circuits, are kept elsewhere. */
+  /** A promise only where the request waits for a slot, or slots, limits of backends or circuits are kept elsewhere. */
   function choose(
     context: RequestContext,
     request: ModelRequest,
     tried: ReadonlySet<string>,
     chosenNow: typeof chooseNow = chooseNow,
   ): Admitted | undefined | Promise<Admitted | undefined> {
-    const admitted = chosenNow(context, request, tried);
-    if (admitted === undefined || isFinal(admitted.permit)) return admitted;
+    const ask = turns?.ask(context, request);
+    const admitted = chosenNow(context, request, tried, ask);
+    if (admitted !== undefined && isFinal(admitted)) return admitted;
+    if (admitted === undefined) return ask && inTurn(context, request, tried, chosenNow);
     const fromMs = now();
-    return confirmed(admitted, () => chosenNow(context, request, tried)).finally(() =>
-      tellWait(context, "limits", fromMs),
-    );
+    return confirmed(admitted, ask, () => chosenNow(context, request, tried, ask))
+      .finally(() => tellWait(context, "limits", fromMs))
+      .then((found) => found ?? (ask && inTurn(context, request, tried, chosenNow)));
+  }
+
+  /** Waits for a slot at one of the backends that could be asked. Undefined: there is none, or no more. */
+  async function inTurn(
+    context: RequestContext,
+    request: ModelRequest,
+    tried: ReadonlySet<string>,
+    chosenNow: typeof chooseNow,
+  ): Promise<Admitted | undefined> {
+    const names = () => router.open(candidatesFor(request), request, tried);
+    for (let turn = 0; turn < MAX_CHOICES && names().length > 0; turn++) {
+      const slot = await turns?.next(context, request, names);
+      if (slot === undefined) return undefined;
+      const admitted = chosenNow(context, request, tried, slot);
+      if (admitted === undefined) slot.ended(undefined);
+      else if (isFinal(admitted)) return admitted;
+      else {
+        const found = await confirmed(admitted, undefined, () => undefined);
+        if (found !== undefined) return found;
+      }
+    }
+    return undefined;
   }
 
   /** Those that only their circuits hold back, where these hold back every candidate, and that this request has not tried. */
@@ -140,12 +189,15 @@ export function createCandidates(parts: CandidatesParts) {
   }
 
   /** A backend whose circuit is open is tried rather than refusing the request. */
-  function panicNow(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
+  function panicNow(
+    context: RequestContext,
+    request: ModelRequest,
+    tried: ReadonlySet<string>,
+    by: SlotQuery | BackendSlot | undefined,
+  ): Admitted | undefined {
     const entries = heldBack(request, tried);
     if (entries.length === 0) return undefined;
-    const query = queryOf(context, request, tried);
-    const admit = (backendName: string) => admitNow(backendName, true);
-    const admitted = panicRouter.choose(entries, request, tried, query, admit, context.record.isKept);
+    const admitted = chooseOf(panicRouter, entries, context, request, tried, by, true);
     return admitted && { ...admitted, inPanic: true };
   }
 
@@ -155,9 +207,41 @@ export function createCandidates(parts: CandidatesParts) {
     if (durationMs >= 1) record.add({ kind: "wait", atMs: record.sinceStartMs - durationMs, durationMs, reason });
   }
 
-  function chooseNow(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): Admitted | undefined {
+  /** @param by - what it asks of the queue, or the slot that it has had from it; undefined: nothing waits for slots */
+  function chooseNow(
+    context: RequestContext,
+    request: ModelRequest,
+    tried: ReadonlySet<string>,
+    by: SlotQuery | BackendSlot | undefined,
+  ): Admitted | undefined {
+    return chooseOf(router, candidatesFor(request), context, request, tried, by, false);
+  }
+
+  function chooseOf(
+    of: typeof router,
+    entries: readonly BackendEntry[],
+    context: RequestContext,
+    request: ModelRequest,
+    tried: ReadonlySet<string>,
+    by: SlotQuery | BackendSlot | undefined,
+    inPanic: boolean,
+  ): Admitted | undefined {
+    const { isKept } = context.record;
     const query = queryOf(context, request, tried);
-    return router.choose(candidatesFor(request), request, tried, query, admitNow, context.record.isKept);
+    const admit = (backendName: string) => admitNow(backendName, inPanic);
+    if (by === undefined) return of.choose(entries, request, tried, query, admit, isKept);
+    if ("ended" in by) {
+      query.hasRoom = (backendName) => backendName === by.backend;
+      const admitted = of.choose(entries, request, tried, query, admit, isKept);
+      if (admitted !== undefined) admitted.slot = by;
+      return admitted;
+    }
+    query.hasRoom = (backendName) => turns?.hasRoom(backendName, by) === true;
+    const admitted = of.choose(entries, request, tried, query, admit, isKept);
+    if (admitted !== undefined && turns?.takesLater === false) {
+      admitted.slot = turns.take(admitted.entry.backend.name, by) as BackendSlot;
+    }
+    return admitted;
   }
 
   function queryOf(context: RequestContext, request: ModelRequest, tried: ReadonlySet<string>): SelectionQuery {
@@ -181,10 +265,16 @@ export function createCandidates(parts: CandidatesParts) {
     choose,
 
     /** The same right for one that is chosen already. */
-    async admit(backendName: string): Promise<Permit | undefined> {
-      const permit = admitNow(backendName);
-      if (permit === undefined || isFinal(permit)) return permit;
-      return (await isConfirmed(backendName, permit)) ? permit : undefined;
+    async admit(
+      context: RequestContext,
+      request: ModelRequest,
+      name: string,
+    ): Promise<Pick<Admitted, "permit" | "slot"> | undefined> {
+      const permit = admitNow(name);
+      if (permit === undefined) return undefined;
+      const admitted: Entered = { name, permit };
+      const ask = turns?.ask(context, request);
+      return (await isConfirmed(admitted, ask)) ? admitted : undefined;
     },
 
     /** Those that could be asked, tried or not. */

@@ -26,6 +26,10 @@ export interface RequestContext {
   readonly record: RequestRecord;
   /** What its body takes of the memory for bodies (server/body-budget.ts). */
   heldBytes: number;
+  /** The class in the queue that the gateway itself gives it; undefined: that of its key, its route or its header. */
+  queueClass?: string | undefined;
+  /** Hears when the request begins to wait in the queue, and when that is over. */
+  queue?: { entered(): void; left(): void } | undefined;
   /** Undefined where the request is not recorded as spans. */
   spans: RequestSpans | undefined;
 }

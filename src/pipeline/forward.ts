@@ -8,6 +8,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { abortableDelay } from "../lib/abortable-delay.ts";
 import type { Logger } from "../logging/logger.ts";
 import { spellingsOfModel } from "../names.ts";
+import type { Admitted } from "../routing/router.ts";
 import type { ExchangeTimeouts } from "../upstream/exchange.ts";
 import { failureLabel, isCredentialRefusal, type UpstreamFailure } from "../upstream/failure.ts";
 import { type AttemptParts, attempt, type ForwardResult } from "./attempt.ts";
@@ -44,6 +45,19 @@ export function createForwarder(parts: ForwarderParts) {
     return untried.some((entry) => media?.takesAll(entry, request) === true);
   }
 
+  /** Another backend, or the one that has failed; undefined where neither can be asked now. */
+  async function nextOrAgain(
+    context: RequestContext,
+    request: ModelRequest,
+    tried: ReadonlySet<string>,
+    entry: BackendEntry,
+  ): Promise<Admitted | undefined> {
+    const next = await candidates.choose(context, request, tried);
+    if (next !== undefined || !mayAskAgain(request, entry)) return next;
+    const again = await candidates.admit(context, request, entry.backend.name);
+    return again && { entry, ...again };
+  }
+
   return {
     /** Whether a backend that is not among the avoided ones could take a request for the model now. */
     hasOther: (asked: CandidateQuery, avoid: ReadonlySet<string>) =>
@@ -56,8 +70,8 @@ export function createForwarder(parts: ForwarderParts) {
      */
     async forward(context: RequestContext, asked: ModelRequest, inHurry = false): Promise<ForwardResult> {
       const { settings, record } = context;
-      const timeouts = exchangeTimeouts(settings, asked, context.record.startedAtMs);
-      const { requestDeadlineMs } = timeouts;
+      // The wait in the queue has a limit of its own.
+      const timeoutsNow = () => exchangeTimeouts(settings, asked, record.startedAtMs + record.queuedMs);
       let request = asked;
       const chosen = candidates.choose(context, request, request.avoid);
       let admitted = chosen instanceof Promise ? await chosen : chosen;
@@ -67,9 +81,15 @@ export function createForwarder(parts: ForwarderParts) {
       let counted = 0;
       for (;;) {
         if (admitted === undefined && !inHurry) {
-          admitted = await candidates.chooseAmongFailing(context, request, tried ?? request.avoid, requestDeadlineMs);
+          admitted = await candidates.chooseAmongFailing(
+            context,
+            request,
+            tried ?? request.avoid,
+            timeoutsNow().requestDeadlineMs,
+          );
         }
         if (admitted === undefined) throw candidates.refusal(context, request);
+        const timeouts = timeoutsNow();
         let result: ForwardResult;
         try {
           result = await attempt(parts, context, request, admitted, timeouts);
@@ -95,19 +115,18 @@ export function createForwarder(parts: ForwarderParts) {
         let left = candidates.askable(request);
         if (left.length === 0 && !inHurry) left = candidates.heldBack(request, tried);
         const untried = left.filter((other) => !tried?.has(other.backend.name));
-        const untriedLeft = untried.length > 0;
         const costsNothing = isUnreachable(failure) || isCredentialRefusal(failure);
-        if (!costsNothing || !untriedLeft) counted++;
+        if (!costsNothing || untried.length === 0) counted++;
         const retry = retrySettingsFor(entry, settings.retry);
         const waitMs = waitBeforeRetry({
           failure,
           isTakenElsewhere: isTakenBy(untried, request, failure),
           attempts: counted,
-          untriedLeft,
+          untriedLeft: untried.length > 0,
           retry,
           random,
         });
-        const isLate = typeof waitMs === "number" && now() + waitMs >= requestDeadlineMs;
+        const isLate = typeof waitMs === "number" && now() + waitMs >= timeouts.requestDeadlineMs;
         if (left.length === 0 || typeof waitMs === "string" || isLate) {
           record.lastRule = typeof waitMs === "string" ? waitMs : left.length === 0 ? NOBODY_LEFT : OUT_OF_TIME;
           return { ...result, retryAfterMs };
@@ -122,18 +141,19 @@ export function createForwarder(parts: ForwarderParts) {
         }
         if (context.client.signal.aborted) return { kind: "failed", failure: { kind: "aborted" }, entry };
         // While waiting a backend may have come up or gone down, or have been taken out of service.
-        admitted = await candidates.choose(context, request, tried);
-        if (admitted === undefined) {
-          if (entry.counters.onIdle !== undefined || request.refusedBy?.has(name)) {
-            record.lastRule = NOBODY_LEFT;
-            return { kind: "failed", failure, entry };
-          }
-          const permit = await candidates.admit(name);
-          if (permit !== undefined) admitted = { entry, permit };
+        admitted = await nextOrAgain(context, request, tried, entry);
+        if (admitted === undefined && !mayAskAgain(request, entry)) {
+          record.lastRule = NOBODY_LEFT;
+          return { kind: "failed", failure, entry };
         }
       }
     },
   };
+}
+
+/** It was not taken out of service, and has not refused the gateway's credential. */
+function mayAskAgain({ refusedBy }: ModelRequest, { backend, counters }: BackendEntry): boolean {
+  return counters.onIdle === undefined && !refusedBy?.has(backend.name);
 }
 
 type FailedResult = Extract<ForwardResult, { kind: "failed" }>;

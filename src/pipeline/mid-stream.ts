@@ -164,6 +164,7 @@ export function takeoverFor(
       const attempt: ModelRequest = {
         ...asked,
         goesOn,
+        takesOver: true,
         body: changes === undefined ? asked.body : asked.body.with(changes),
         patience: request.patience * fallback_policy.fallback_timeout_multiplier,
         avoid: failed,

@@ -17,6 +17,7 @@ import type { Forwarder } from "./forward.ts";
 import type { Generate } from "./generate.ts";
 import { ASKING_BODY, type ModelRequest, NO_BACKENDS, onlyBackend } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
+import { lightestOf } from "./queue-class.ts";
 
 interface MirrorParts {
   forwarder: Pick<Forwarder, "forward">;
@@ -107,6 +108,7 @@ async function send(
     ...of,
     client: { signal },
     caller: undefined,
+    queueClass: lightestOf(of.settings.admission.queue.classes),
     record,
     heldBytes: 0,
     spans: undefined,

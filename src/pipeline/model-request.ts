@@ -78,6 +78,8 @@ export interface ModelRequest extends RequestSummary {
   patience: number;
   /** Backends that are asked only when no other is left, because this request has failed there already. */
   avoid: ReadonlySet<string>;
+  /** It goes on for a stream that broke off, and is not made to wait behind others. */
+  takesOver?: boolean;
   /** As in RoutedRequest. */
   refusedBy?: ReadonlySet<string>;
 }

@@ -10,7 +10,6 @@ import type { ModelMetadata } from "../config/sections/metadata-entry.ts";
 import { mostTokensOfBody, TextCount, usualTokensOfBody } from "../generation/token-count.ts";
 import type { Usage } from "../generation/usage.ts";
 import type { Eventually } from "../lib/eventually.ts";
-import { getOrMake } from "../lib/get-or-make.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import type { Logger } from "../logging/logger.ts";
 import { isPictureBase64 } from "../media/media-types.ts";
@@ -19,12 +18,13 @@ import { clientProtocol } from "../protocols/registry.ts";
 import { type ModelPrices, nanosOf } from "../stats/costs.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 import type { UpstreamFailure } from "../upstream/failure.ts";
+import type { AnswerAverages } from "./answer-averages.ts";
 import type { RequestContext } from "./context.ts";
 import type { ModelRequest } from "./model-request.ts";
 
 interface SpendingParts {
   budgets: Budgets;
-  averages: AnswerAverages;
+  averages: Pick<AnswerAverages, "of">;
   priceOf: PriceOf;
   metadataOf(model: string, backend: string): ModelMetadata | undefined;
   currency: string;
@@ -50,7 +50,7 @@ export interface Held {
 export type Spending = ReturnType<typeof createSpending>;
 
 /** What a model may say that tells no bound, and has not answered yet. */
-const UNKNOWN_OUTPUT = 1_000;
+export const UNKNOWN_OUTPUT = 1_000;
 
 export function createSpending(parts: SpendingParts) {
   const { budgets, averages, metadataOf, currency, wallTime, log } = parts;
@@ -103,7 +103,6 @@ export function createSpending(parts: SpendingParts) {
         : failure === undefined || usage.output.total >= estimated
           ? usage
           : { ...usage, output: { ...usage.output, total: estimated } };
-    if (failure === undefined && usage !== undefined) averages.add(model, usage.output.total);
     const { input, output } = counted;
     return { cost: nanosOf(counted, priceOf(model, backend)), input: input.total, output: output.total, requests: 1 };
   }
@@ -165,44 +164,22 @@ function spenderOf(caller: RequestContext["caller"], model: string, backend: str
   return { keyId, userId, organizationId, model, backend };
 }
 
+const MAX_MODELS = 1_000;
+
 const ONE_REQUEST: Amounts = { ...NOTHING, requests: 1 };
 
 /** A vendor that has begun to work for a request bills it; one that refuses it, or cannot be reached, does not. */
-function isBilled(failure: UpstreamFailure | undefined, seen: TextCount | undefined): boolean {
+export function isBilled(failure: UpstreamFailure | undefined, seen: TextCount | undefined): boolean {
   if (failure === undefined || (seen !== undefined && seen.tokens > 0)) return true;
   if (failure.kind === "timeout") return failure.phase !== "connect";
   return failure.kind === "aborted";
 }
 
 /** The bound that the client has set. */
-function askedOutput(body: JsonObject, operation: Operation): number | undefined {
+export function askedOutput(body: JsonObject, operation: Operation): number | undefined {
   const places = clientProtocol(formatOf(operation)).settings?.max_output_tokens ?? [];
   const bounds = places.map((place) =>
     place.split(".").reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), body),
   );
   return bounds.find((bound) => typeof bound === "number");
-}
-
-const ANSWERS = 100;
-const MAX_MODELS = 1_000;
-
-type AnswerAverages = ReturnType<typeof createAnswerAverages>;
-
-/** How many tokens the last answers of each model had. */
-export function createAnswerAverages() {
-  const models = new Map<string, { last: Uint32Array; count: number; sum: number }>();
-  return {
-    add(model: string, tokens: number): void {
-      if (models.size >= MAX_MODELS && !models.has(model)) models.delete(models.keys().next().value as string);
-      const row = getOrMake(models, model, () => ({ last: new Uint32Array(ANSWERS), count: 0, sum: 0 }));
-      const place = row.count++ % ANSWERS;
-      row.sum += tokens - (row.last[place] as number);
-      row.last[place] = tokens;
-    },
-    /** Undefined before the first one. */
-    of(model: string): number | undefined {
-      const row = models.get(model);
-      return row && Math.ceil(row.sum / Math.min(row.count, ANSWERS));
-    },
-  };
 }

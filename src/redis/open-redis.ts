@@ -17,9 +17,11 @@ export interface RedisSurroundings {
 }
 
 interface Use extends Pick<RedisParts, "returned" | "waitedMs"> {
-  use: "response_cache" | "rate_limiting" | "budgets";
+  use: "response_cache" | "rate_limiting" | "budgets" | "admission";
   /** Most connections. */
   poolSize: number;
+  /** Commands may wait at the server for so long before it answers. */
+  blockMs?: number | undefined;
   check: RedisParts["check"];
 }
 
@@ -39,10 +41,10 @@ export function createRedisServer<Place extends RedisPlace>(
       const { url, connect_timeout_ms: connectTimeoutMs, command_timeout_ms: commandTimeoutMs, tls } = place;
       if (url === undefined) return before;
       const { createRedis } = require("./redis.ts") as typeof import("./redis.ts");
-      const { poolSize, ...use } = useOf(place);
+      const { poolSize, blockMs = 0, ...use } = useOf(place);
       const redis = createRedis({
         ...use,
-        settings: { url, poolSize, connectTimeoutMs, commandTimeoutMs, tls },
+        settings: { url, poolSize, connectTimeoutMs, commandTimeoutMs: commandTimeoutMs + blockMs, tls },
         unanswered: () => redisUnanswered(use.use),
         deadlines,
         now: clock.now,

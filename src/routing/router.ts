@@ -1,5 +1,6 @@
 // Model id -> backend: which backends may serve a request, which of them does, and why the others may not.
 
+import type { BackendSlot } from "../admission/admission.ts";
 import { openRequests } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import { type Operation, servedBy } from "../backends/operations.ts";
@@ -23,6 +24,8 @@ export interface RoutedRequest {
 export interface Admitted {
   entry: BackendEntry;
   permit: Permit;
+  /** Undefined: requests do not wait for slots. */
+  slot?: BackendSlot | undefined;
   /** Every backend that was considered; undefined where there was only one, or the caller does not ask for it. */
   told?: readonly Candidate[] | undefined;
   /** The meaning of these scores; undefined where no strategy was asked. */
@@ -41,7 +44,7 @@ interface RouterParts {
 
 /** Why no backend can be asked, and why one is passed over for others. */
 type Refusal = "no_operation" | "circuit_open" | "rate_limited";
-type Exclusion = Refusal | "avoided" | "tried" | "standby";
+type Exclusion = Refusal | "avoided" | "tried" | "standby" | "no_slot";
 
 /** How many candidates a story names. */
 const MAX_TOLD = 32;
@@ -90,6 +93,7 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
     request: RoutedRequest,
     tried: ReadonlySet<string>,
     reserve: number,
+    { hasRoom }: Pick<SelectionQuery, "hasRoom">,
   ): Candidate[] {
     const told: Candidate[] = [];
     const count = Math.min(candidates.length, MAX_TOLD);
@@ -99,7 +103,9 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
       const score = scores[place];
       let excluded: string | undefined;
       if (place !== chosen) {
+        const { name } = entry.backend;
         excluded = score === undefined ? exclusionOf(entry, request, tried, reserve) : objections[place];
+        if (excluded === undefined && hasRoom?.(name) === false) excluded = "no_slot";
       }
       const { latencyMs } = entry.counters;
       told.push({ backend: entry.backend.name, score, inFlight: openRequests(entry.counters), latencyMs, excluded });
@@ -110,10 +116,20 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
   return {
     /** True if a backend may be asked now. */
     mayAsk: (entry: BackendEntry, operation: Operation) => refusalOf(entry, operation) === undefined,
+    /** The backends one of which choose() would take, whether they have a slot or not. */
+    open(candidates: readonly BackendEntry[], request: RoutedRequest, tried: ReadonlySet<string>): string[] {
+      const { operation, refusedBy, prefer } = request;
+      if (preferredOf(candidates, request, tried) >= 0) return [prefer as string];
+      const askable = candidates.filter(
+        (entry) => !refusedBy?.has(entry.backend.name) && refusalOf(entry, operation) === undefined,
+      );
+      const reserve = Math.min(...askable.map((entry) => reserveOf(entry, tried)));
+      return askable.filter((entry) => reserveOf(entry, tried) === reserve).map(({ backend }) => backend.name);
+    },
     /**
      * Chooses a backend and has it admitted: one that was not tried yet, or, when all were, one that was. Backends of
      * weight 0 stand by: they are chosen only when no other is left. One that is not admitted is no candidate any more by
-     * that, and gives way to the next. Undefined when there is none. Only a choice that is admitted moves a turn.
+     * that, and gives way to the next. Undefined when there is none, or those that would be asked have no slot. Only a choice that is admitted moves a turn.
      */
     choose(
       candidates: readonly BackendEntry[],
@@ -129,20 +145,24 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
       for (let reserve = 0; reserve <= lastReserve; ) {
         const isDrawn = preferred < 0;
         choice.begin(candidates);
+        let isFull = !isDrawn && !hasSlot(candidates[preferred] as BackendEntry, query);
         for (let place = 0; isDrawn && place < candidates.length; place++) {
           const entry = candidates[place] as BackendEntry;
           if (reserveOf(entry, tried) !== reserve || refusedBy?.has(entry.backend.name)) continue;
-          if (refusalOf(entry, operation) === undefined) choice.places.push(place);
+          if (refusalOf(entry, operation) !== undefined) continue;
+          if (hasSlot(entry, query)) choice.places.push(place);
+          else isFull = true;
         }
-        const chosen = isDrawn ? choice.choose(strategy, query) : preferred;
+        const chosen = isDrawn ? choice.choose(strategy, query) : isFull ? -1 : preferred;
         preferred = -1;
         if (chosen < 0) {
+          if (isFull) return undefined; // it waits for one of these
           reserve++;
           continue;
         }
         const entry = candidates[chosen] as BackendEntry;
         // Before the permit changes what is shown.
-        const told = isTold && candidates.length > 1 ? tell(choice, chosen, request, tried, reserve) : undefined;
+        const told = isTold && candidates.length > 1 ? tell(choice, chosen, request, tried, reserve, query) : undefined;
         const permit = admit(entry.backend.name);
         if (permit === undefined) continue;
         if (!isDrawn) return { entry, permit, told, scoreMeans: undefined };
@@ -152,6 +172,10 @@ export function createRouter({ strategy, circuits, limits }: RouterParts) {
       return undefined;
     },
   };
+}
+
+function hasSlot({ backend }: BackendEntry, { hasRoom }: SelectionQuery): boolean {
+  return hasRoom === undefined || hasRoom(backend.name);
 }
 
 /** 0 for those that are asked first; higher numbers are asked when no lower one is left. */

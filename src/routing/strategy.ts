@@ -12,6 +12,8 @@ export interface SelectionQuery {
   nowMs: number;
   /** The request has failed elsewhere: this is not its first choice. */
   isRetry: boolean;
+  /** Whether a backend has a slot for the request; left out: requests do not wait for slots. */
+  hasRoom?: ((backendName: string) => boolean) | undefined;
   /** The hashes of the prompt's prefixes as the backend gets it; undefined for one that is shorter than a block. */
   prefixAt?: ((backendName: string) => PrefixChain | undefined) | undefined;
 }

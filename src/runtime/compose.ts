@@ -2,6 +2,7 @@
 // of come first, and stop last. A worker has replicas of what its primary owns in the same places.
 
 import { createTokensPart } from "../access/jwt/tokens-part.ts";
+import { createAdmissionPart } from "../admission/admission-part.ts";
 import { createBudgetsPart } from "../budgets/budgets-part.ts";
 import { type Part, remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
@@ -20,6 +21,7 @@ import type { Surroundings } from "./surroundings.ts";
 
 export type Composition = ReturnType<typeof compose>;
 
+/** Long because it makes every part, and lists them in their order. */
 export function compose(around: Surroundings) {
   const { snapshot, home, clock, log, wayToBackends, fleet, telemetry, owner } = around;
   const { server } = snapshot.settings;
@@ -39,6 +41,8 @@ export function compose(around: Surroundings) {
     resolveDataPath(path, { dataDir: server.data_dir, baseDir: snapshot.baseDir, home });
   const ofBudgets = { ...around, ...ofRedis, dataPath, waitedMs: limits.server.waitedMs, elsewhere: owner?.budgets };
   const budgets = createBudgetsPart(snapshot, ofBudgets);
+  const { roomChanged } = around;
+  const admission = createAdmissionPart(snapshot, { ...ofRedis, elsewhere: owner?.admission, roomChanged });
   const files = createFilesPart(snapshot, { dataPath, clock, log });
   const kvIndex = createKvIndexPart(snapshot, {
     fleet,
@@ -57,6 +61,7 @@ export function compose(around: Surroundings) {
         ...{ state, files, kvIndex },
         limiter: limits.limiter,
         budgets: budgets.inUse,
+        admission: admission.inUse,
         cache: cache.inUse,
         strategy: strategy.now,
         routes: routes.inUse,
@@ -74,6 +79,7 @@ export function compose(around: Surroundings) {
     ...around.keeperParts,
     limits,
     budgets,
+    admission,
     cache,
     strategy,
     routes,
@@ -91,6 +97,7 @@ export function compose(around: Surroundings) {
     state,
     limits,
     budgets,
+    admission,
     cache,
     files,
     kvIndex,
@@ -103,6 +110,7 @@ export function compose(around: Surroundings) {
         { use: "response_cache", isThere: cache.server.isThere },
         { use: "rate_limiting", isThere: limits.server.isThere },
         { use: "budgets", isThere: budgets.server.isThere },
+        { use: "admission", isThere: admission.server.isThere },
       ].filter((server): server is { use: string; isThere: boolean } => server.isThere !== undefined),
     follow(next: ConfigSnapshot): void {
       for (const part of parts) part.follow(next);

@@ -6,6 +6,7 @@ import { createClientAddressReader } from "../access/client-address.ts";
 import { hasSeveralOwners } from "../access/owner.ts";
 import { createWebPageRules } from "../access/web-pages.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
+import type { Admission } from "../admission/admission.ts";
 import { errorsAt } from "../api/errors-at.ts";
 import { NOT_BUILT, type PublicApiParts, publicRoutes } from "../api/routes.ts";
 import { hasNative } from "../backends/board.ts";
@@ -37,6 +38,7 @@ import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
 import { createModelNames } from "../pipeline/routes.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import { createSpending } from "../pipeline/spending.ts";
+import { createTurns } from "../pipeline/turns.ts";
 import { mostInputsOf } from "../pipeline/vector-bridge.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
@@ -56,6 +58,8 @@ interface DataPlaneParts {
   state: ProcessState;
   limiter: Limiter;
   budgets: Budgets;
+  /** Undefined while no request waits for slots. */
+  admission: Admission | undefined;
   /** Undefined while the cache is off. */
   cache: CacheInUse | undefined;
   strategy: SelectionStrategy;
@@ -133,10 +137,11 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
   });
   const metadataOf: BridgeParts["metadataOf"] = (backend, model) => metadata.of(model, backend.name);
   const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
-  const { budgets } = parts;
+  const { budgets, admission } = parts;
+  const { averages } = state;
   const spending = createSpending({
     budgets,
-    averages: state.averages,
+    averages,
     priceOf: pricesIn(metadata),
     metadataOf: metadata.of,
     currency: currencyOf(settings),
@@ -145,6 +150,8 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
   });
   const forwarder = createForwarder({
     spending,
+    averages,
+    turns: admission && turnsOf(around, admission, averages),
     media: createMediaFit({
       refusedMedia,
       metadataOf,
@@ -196,6 +203,12 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
     log,
   });
   return { forwarder, chains, log, generate };
+}
+
+/** What a request does in the queue. */
+function turnsOf({ fleet, clock, happened }: Surroundings, admission: Admission, averages: ProcessState["averages"]) {
+  const { queueWaited: waited, queueShed: shed } = happened;
+  return createTurns({ admission, averages, watch: fleet, now: clock.now, waited, shed });
 }
 
 function publicApiParts(

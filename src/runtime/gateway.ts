@@ -59,6 +59,7 @@ export interface GatewayParts {
 export type Workers = NonNullable<AdminParts["workers"]> &
   NonNullable<GaugeSources["workers"]> & {
     kvTeller: KvTeller;
+    roomChanged(backend: string, isFull: boolean): void;
     /** Of a cache on a server, which each of them asks itself; of those that are gone as well. */
     withTheirCounts(own: CacheStatistics): CacheStatistics;
   };
@@ -153,6 +154,7 @@ export function createGateway({
     files: () => composed.files.inUse(),
     cache,
     kvIndex: () => composed.kvIndex.inUse(),
+    queue: () => composed.admission.view(),
     agentSessions: () => agentSessionsOf(snapshot, home),
     newId: () => crypto.randomUUID(),
     storageProblems,
@@ -195,6 +197,7 @@ export function createGateway({
     }),
     audit,
     keeperParts: [audit, notifications, rollback],
+    roomChanged: workers?.roomChanged,
     kvPeers: workers && { teller: workers.kvTeller, follows: false },
   });
   telemetry.show({
@@ -204,6 +207,7 @@ export function createGateway({
     workers,
     files: composed.files.usage,
     kvIndex: composed.kvIndex.inUse,
+    queue: composed.admission.view,
     ledger: composed.budgets.ledger,
     configVersion: () => store.current.version,
     configReloadOk: () => reloader.status().lastFailure === undefined,
@@ -248,6 +252,7 @@ export function createGateway({
       stories: telemetry.stories,
       limiter: composed.limits.own,
       budgets: () => composed.budgets.inUse,
+      admission: () => composed.admission.inUse,
       answers: composed.cache.own,
       kvIndex: composed.kvIndex,
       fileStored: composed.files.start,

@@ -41,6 +41,7 @@ function sources(entries: readonly BackendEntry[]): GaugeSources {
       clear: () => 0,
     }),
     otlp: { isUp: (signal) => signal === "traces" },
+    queue: () => undefined,
     ledger: () => ({ accounts: () => [] }) as never,
     configVersion: () => 7,
     configReloadOk: () => false,

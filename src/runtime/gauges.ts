@@ -1,6 +1,8 @@
 // Metrics of backends and of the gateway itself that are read from their owners with a scrape: they cost a request
 // nothing.
 
+import type { AdmissionView } from "../admission/admission.ts";
+import { addQueueGauges } from "../admission/gauges.ts";
 import { addBudgetGauges } from "../budgets/gauges.ts";
 import type { Ledger } from "../budgets/ledger.ts";
 import type { FileUsage } from "../files/file-store.ts";
@@ -26,6 +28,8 @@ export interface GaugeSources {
   otlp: { isUp(signal: "traces" | "metrics"): boolean | undefined };
   /** Undefined while the index is off. */
   kvIndex(): KvIndexInUse | undefined;
+  /** Undefined while there is no queue. */
+  queue(): AdmissionView | undefined;
   ledger(): Ledger;
   configVersion(): number;
   /** False while the configuration file is broken. */
@@ -53,6 +57,7 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
   addKvIndexGauges(registry, sources.kvIndex);
   addCacheGauges(registry, sources.cache);
   addBudgetGauges(registry, sources.ledger);
+  addQueueGauges(registry, sources.queue);
 
   function single(instrument: Parameters<MetricsRegistry["read"]>[0], value: () => number): void {
     registry.read(instrument, () => [{ labels: [], value: value() }]);

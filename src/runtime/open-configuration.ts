@@ -1,5 +1,6 @@
 // From the command line to the configuration that runs: the file, what is found without one, or the version that was kept.
 
+import { admissionProblems } from "../admission/checks.ts";
 import { backendProblems } from "../backends/checks.ts";
 import { unfinishedRestore } from "../backup/unfinished-restore.ts";
 import { renderProblems } from "../cli/problems.ts";
@@ -24,7 +25,7 @@ export function surroundings(env: Environment, metadataOption: string | undefine
   return {
     env,
     home: env.HOME,
-    checks: [backends, fallbackProblems, routeProblems],
+    checks: [backends, fallbackProblems, routeProblems, admissionProblems],
     readers: namedFileReaders(metadataOption),
   };
 }

@@ -2,6 +2,7 @@
 
 import type { KeyIdentity } from "../access/key-identity.ts";
 import type { StoredKeys } from "../access/stored-keys.ts";
+import type { Admission } from "../admission/admission.ts";
 import type { Budgets } from "../budgets/budgets.ts";
 import type { BudgetEvents } from "../budgets/budgets-part.ts";
 import type { Rules } from "../budgets/rules.ts";
@@ -49,6 +50,9 @@ export interface Surroundings {
     rateLimited(scope: string): void;
     fileUploaded(result: UploadResult): void;
     redisUnanswered(use: string): void;
+    /** A request had a slot after a wait, in milliseconds. */
+    queueWaited(className: string, durationMs: number): void;
+    queueShed(className: string, reason: string): void;
   } & BudgetEvents;
   responses: ResponseStore;
   metrics: readonly DescribedEndpoint[];
@@ -62,8 +66,15 @@ export interface Surroundings {
   cacheSeed?: number | undefined;
   /** The process that has the buckets of the limits, the budgets and the answers in memory; undefined: this one has. */
   owner?:
-    | { limiter(settings: ConfigSnapshot["settings"]): Limiter; budgets(rules: Rules): Budgets; answers: ResponseCache }
+    | {
+        limiter(settings: ConfigSnapshot["settings"]): Limiter;
+        budgets(rules: Rules): Budgets;
+        answers: ResponseCache;
+        admission: Admission;
+      }
     | undefined;
+  /** A backend has become full, or has slots again; for processes that ask this one. */
+  roomChanged?: ((backend: string, isFull: boolean) => void) | undefined;
   /** Calls that other processes make; undefined: there are none. */
   flights?: FlightsElsewhere | undefined;
 }

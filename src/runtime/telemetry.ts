@@ -114,7 +114,8 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
     show(
       owners: Pick<
         GaugeSources,
-        "fleet" | "cache" | "redis" | "files" | "kvIndex" | "ledger" | "configVersion" | "configReloadOk" | "workers"
+        | ("fleet" | "cache" | "redis" | "files" | "kvIndex" | "queue" | "ledger")
+        | ("configVersion" | "configReloadOk" | "workers")
       >,
     ): void {
       backends = () => owners.fleet.board.entries;

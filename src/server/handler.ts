@@ -111,6 +111,7 @@ class FramedCall implements Call {
   endpoint: Answering | undefined;
   readonly #frame: FrameParts;
   #isDeferred = false;
+  #isConcluded = false;
   /** Its address, asked for once; of a stream, while its connection is sure to stand. */
   #client: string | undefined;
   /** Why the request failed, in words of the gateway's own. */
@@ -154,6 +155,8 @@ class FramedCall implements Call {
     this.#isDeferred = true;
     if (this.#frame.accessLog.takes("warn")) this.#clientAddress();
     return (broken) => {
+      if (this.#isConcluded) return;
+      this.#isConcluded = true;
       if (broken !== undefined) {
         const { record } = this.context;
         record.lastFailure = broken.failure;

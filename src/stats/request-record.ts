@@ -20,8 +20,8 @@ export interface Candidate {
 /** `atMs` and all durations are of the request's own time, from its arrival. */
 export type StoryStep =
   | AttemptStep
-  /** `reason`: "retry", "trial", "first_checks", "model_refresh", "limits". */
-  | { kind: "wait"; atMs: number; durationMs: number; reason: string }
+  /** `reason`: "retry", "trial", "first_checks", "model_refresh", "limits", "queue". */
+  | { kind: "wait"; atMs: number; durationMs: number; reason: string; class?: string }
   | { kind: "fallback"; atMs: number; from: string; to: string; reason: string }
   /** Another backend goes on in a stream that broke off. */
   | { kind: "takeover"; atMs: number; from: string; to: string; reason: string }
@@ -167,6 +167,8 @@ export class RequestRecord {
   attempts = 0;
   /** Until the first byte went to the client; undefined when there was a failure only. */
   firstByteMs: number | undefined = undefined;
+  /** How long it waited for a slot at a backend. */
+  queuedMs = 0;
   /** Time of the attempts that are over. */
   backendMs: number | undefined = undefined;
   /** The decision of the response cache, and why: "not_deterministic", "streamed", … */

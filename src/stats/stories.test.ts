@@ -153,6 +153,7 @@ describe("explain one request", () => {
           at_ms: 21,
           duration_ms: 50,
           reason: "retry",
+          class: null,
           text: "The request waited 50 ms before another attempt.",
         },
         {

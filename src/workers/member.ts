@@ -103,7 +103,7 @@ export class Member {
   }
 
   /** What it may hear a moment later. */
-  tell<Name extends "loads" | "kvNews">(name: Name, ...given: Parameters<WorkerDesk[Name]>): void {
+  tell<Name extends "loads" | "kvNews" | "admission">(name: Name, ...given: Parameters<WorkerDesk[Name]>): void {
     (this.#channel.tell as (name: Name, ...told: unknown[]) => void)(name, ...given);
   }
 

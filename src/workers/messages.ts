@@ -1,5 +1,6 @@
 // What the primary and its workers tell each other: plain data, and which of them does what for the other.
 
+import type { FromOwner, ToOwner } from "../admission/remote-admission.ts";
 import type { HealthState } from "../backends/board.ts";
 import type { Amounts } from "../budgets/amounts.ts";
 import type { BudgetStanding, OverBudget } from "../budgets/budgets.ts";
@@ -128,6 +129,8 @@ export interface BackendNumbers extends Latency {
 export type GatewayEvent =
   | { kind: "rateLimited"; scope: string }
   | { kind: "redisUnanswered"; use: string }
+  | { kind: "queueWaited"; className: string; durationMs: number }
+  | { kind: "queueShed"; className: string; reason: string }
   | { kind: "otlpExported"; signal: string; isOk: boolean; times: number }
   | { kind: "otlpDropped"; spans: number }
   | { kind: "fileUploaded"; result: UploadResult };
@@ -206,6 +209,7 @@ export type PrimaryDesk = {
   budgetStandings(caller: Payer): Promise<BudgetStanding[]>;
   /** Of an attempt that was let in, whether the primary had answered in time or not. */
   settleSpending(id: number, spent: Amounts): void;
+  admission(message: ToOwner): void;
   cached(asked: AskedAnswer): CachedAnswer | undefined;
   cache(asked: AskedAnswer, answer: CachedAnswer, ttlMs: number): void;
   known(owner: string, ids: readonly string[]): Promise<KnownId[]>;
@@ -227,6 +231,7 @@ export type WorkerDesk = {
   /** Of backends whose load has changed. */
   loads(loads: Load[]): void;
   kvNews(news: KvNews): void;
+  admission(message: FromOwner): void;
   /** Answered when it is forgotten. */
   forgetKvCaches(backendName: string | undefined): true;
   /** Everything that has happened until now has been reported. */

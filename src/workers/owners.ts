@@ -1,5 +1,7 @@
 // What the workers ask their primary to do, done by the owners of the states; and what they report, put to the rest.
 
+import type { Admission } from "../admission/admission.ts";
+import { createAdmissionDesk, type FromOwner } from "../admission/remote-admission.ts";
 import type { BackendCounters } from "../backends/backend.ts";
 import { NOTHING } from "../budgets/amounts.ts";
 import type { Budgets, Reservation } from "../budgets/budgets.ts";
@@ -23,6 +25,8 @@ export interface Owners {
   fleet: Fleet;
   limiter(): MemoryLimiter;
   budgets(): Budgets;
+  /** Undefined while no request waits for slots. */
+  admission(): Admission | undefined;
   /** What no server keeps for all; undefined while the cache is off. */
   answers(): ResponseCache | undefined;
   kvIndex: { heard(news: KvNews): void; image(): KvIndexImage | undefined };
@@ -42,6 +46,8 @@ interface DeskParts {
   allHaveTold(): Promise<unknown>;
   flights: Flights;
   ownSocket: string;
+  /** The worker hears of the queue. */
+  tellAdmission(message: FromOwner): void;
   /** The other workers hear of it. */
   handOn(news: KvNews): void;
   /** Circuits may have changed. */
@@ -60,8 +66,9 @@ export type WorkerDeskOfPrimary = ReturnType<typeof createPrimaryDesk>;
 
 /** One for each worker: it knows what of the common numbers is this worker's. */
 export function createPrimaryDesk(parts: DeskParts) {
-  const { owners, slots, flights, ownSocket, allHaveTold, handOn, circuitsMoved, tellNews, now } = parts;
+  const { owners, slots, flights, ownSocket, allHaveTold, handOn, tellAdmission, circuitsMoved, tellNews, now } = parts;
   const { fleet, responses, stories } = owners;
+  const admission = createAdmissionDesk(owners.admission, tellAdmission);
   const leases = new Map<number, Permit>();
   const reservations = new Map<number, Reservation>();
   /** Requests that are under way, by their own ids. */
@@ -97,6 +104,8 @@ export function createPrimaryDesk(parts: DeskParts) {
   function happened(event: GatewayEvent): void {
     if (event.kind === "rateLimited") owners.events.rateLimited(event.scope);
     else if (event.kind === "redisUnanswered") owners.events.redisUnanswered(event.use);
+    else if (event.kind === "queueWaited") owners.events.queueWaited(event.className, event.durationMs);
+    else if (event.kind === "queueShed") owners.events.queueShed(event.className, event.reason);
     else if (event.kind === "otlpExported") owners.events.otlpExported(event.signal, event.isOk, event.times);
     else if (event.kind === "otlpDropped") owners.events.otlpDropped(event.spans);
     else {
@@ -195,6 +204,7 @@ export function createPrimaryDesk(parts: DeskParts) {
       reservations.get(id)?.settle(spent);
       reservations.delete(id);
     },
+    admission: admission.heard,
     cached: (asked) => owners.answers()?.get(keyOf(asked), asked.model) as never,
     cache: (asked, answer, ttlMs) => void owners.answers()?.put(keyOf(asked), answer, ttlMs),
     async known(owner, ids) {
@@ -230,6 +240,7 @@ export function createPrimaryDesk(parts: DeskParts) {
       for (const counters of [...inFlight.keys()]) setInFlight(counters, 0);
       for (const permit of leases.values()) permit.settle("neutral");
       leases.clear();
+      admission.gone();
       for (const reservation of reservations.values()) reservation.settle(NOTHING);
       reservations.clear();
       flights.gone(ownSocket);

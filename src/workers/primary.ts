@@ -108,6 +108,7 @@ function workersOf(team: () => Team | undefined): Workers {
     numbers: () => team()?.numbers() ?? [],
     withTheirCounts: (own) => team()?.withTheirCounts(own) ?? own,
     pastCpuSeconds: () => team()?.pastCpuSeconds() ?? 0,
+    roomChanged: (backend, isFull) => team()?.roomChanged(backend, isFull),
     kvTeller: createKvNews(
       (news) => team()?.tellKvNews(news),
       (backendName) => team()?.forgetKvCaches(backendName),

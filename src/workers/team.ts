@@ -100,6 +100,10 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     for (const member of members) if (member !== from) member.tell("kvNews", news);
   }
 
+  function roomChanged(backend: string, isFull: boolean): void {
+    for (const member of members) member.tell("admission", { kind: "room", backend, isFull });
+  }
+
   function askAll(name: "flush" | "ping"): Promise<unknown> {
     const asked = [...members].filter(({ state }) => state !== "starting");
     return Promise.all(asked.map((member) => member.ask(name, FLUSH_LIMIT_MS)));
@@ -140,6 +144,7 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     const ownSocket = join(dirname(fixed.socket), `worker-${id}.sock`);
     const desk = createPrimaryDesk({
       ...{ owners, slots, flights, ownSocket, handOn, tellNews, now },
+      tellAdmission: (message) => member?.tell("admission", message),
       // They hold back nothing that is sent at once.
       allHaveTold: () => askAll("ping"),
       circuitsMoved: tellNewsSoon,
@@ -209,6 +214,7 @@ export function createTeam({ size, command, env, owners, snapshot, fixed, clock,
     },
     /** What this process has learnt itself. */
     tellKvNews: (news: KvNews) => tellKvNews(news),
+    roomChanged,
     forgetKvCaches(backendName: string | undefined): void {
       for (const member of members) member.forgetKvCaches(backendName);
     },

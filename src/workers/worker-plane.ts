@@ -5,6 +5,7 @@ import { openKeyStore } from "../access/key-store.ts";
 import { createAdminDoor } from "../admin/admin-auth.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
+import { createRemoteAdmission } from "../admission/remote-admission.ts";
 import { ownUsageRoutes } from "../api/me-usage.ts";
 import type { BudgetEvents } from "../budgets/budgets-part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
@@ -13,6 +14,7 @@ import { systemClock } from "../lib/clock.ts";
 import { applyLogSettings, createLogger, type Logger } from "../logging/logger.ts";
 import { createOtlpPart } from "../otlp/otlp-part.ts";
 import { type Composition, compose } from "../runtime/compose.ts";
+import type { Surroundings } from "../runtime/surroundings.ts";
 import { type Surface, serveTargets } from "../server/request-target.ts";
 import { createWayToBackends } from "../upstream/way-to-backends.ts";
 import type { Channel } from "./channel.ts";
@@ -96,6 +98,18 @@ function createReplicas({ start, snapshot, channel, log, offsetMs, composed }: R
   return { circuits, fleet, otlp, reports, news, flights };
 }
 
+/** The primary counts what happens here. */
+function eventsFor({ event }: ReturnType<typeof createReports>): Surroundings["happened"] {
+  return {
+    rateLimited: (scope) => event({ kind: "rateLimited", scope }),
+    fileUploaded: (result) => event({ kind: "fileUploaded", result }),
+    queueWaited: (className, durationMs) => event({ kind: "queueWaited", className, durationMs }),
+    queueShed: (className, reason) => event({ kind: "queueShed", className, reason }),
+    redisUnanswered: (use) => event({ kind: "redisUnanswered", use }),
+    ...NO_BUDGET_EVENTS, // the ledger is in the primary
+  };
+}
+
 /** Of the public API, what the primary answers. */
 function routesOfPrimary(settings: () => ConfigSnapshot["settings"]) {
   return {
@@ -124,6 +138,7 @@ export function createWorker(
   const storedKeys = openKeyStore({ folder: dataFolder, clock, log }, false);
   const replicas = createReplicas({ start, snapshot, channel, log, offsetMs, composed: () => composed });
   const { circuits, fleet, otlp, reports, news, flights } = replicas;
+  const queue = createRemoteAdmission((message) => channel.tell("admission", message), clock.now);
   const ofPrimary = routesOfPrimary(current);
   const composed: Composition = compose({
     keeperParts: [],
@@ -134,12 +149,7 @@ export function createWorker(
     telemetry: { follow: otlp.follow },
     backends: fleet,
     reporter: reports.reporter,
-    happened: {
-      rateLimited: (scope) => reports.event({ kind: "rateLimited", scope }),
-      fileUploaded: (result) => reports.event({ kind: "fileUploaded", result }),
-      redisUnanswered: (use) => reports.event({ kind: "redisUnanswered", use }),
-      ...NO_BUDGET_EVENTS, // the ledger is in the primary
-    },
+    happened: eventsFor(reports),
     responses: createRemoteResponses(channel, clock.now),
     ...ofPrimary,
     adminTable: () => Promise.reject(new Error("the admin API is in the primary")),
@@ -148,6 +158,7 @@ export function createWorker(
       limiter: (settings) => createRemoteLimiter(settings, channel, clock.now),
       budgets: createRemoteBudgets(channel),
       answers: createRemoteCache(channel, cacheSeed),
+      admission: queue.admission,
     },
     flights,
   });
@@ -199,6 +210,7 @@ export function createWorker(
     tell();
     reports.stop();
     circuits.stop();
+    queue.stop();
     await composed.stop(LAST_WORDS_MS);
     storedKeys.close();
     void shown.stop(true);
@@ -211,6 +223,7 @@ export function createWorker(
     watch: reports.watch,
     follow,
     heard: fleet.heard,
+    admission: queue.heard,
     kvIndex: composed.kvIndex,
     tell,
     stop,

@@ -2,6 +2,7 @@
 
 import { rmSync } from "node:fs";
 import { dirname } from "node:path";
+import type { FromOwner } from "../admission/remote-admission.ts";
 import type { KvNews } from "../kv-index/kv-teller.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
@@ -48,6 +49,7 @@ export function runWorker(env: Record<string, string | undefined>): Promise<numb
     ping: () => true as const,
     loads: (loads: Load[]) => whenRunning((worker) => worker.heard(loads)),
     kvNews: (news: KvNews) => whenRunning(({ kvIndex }) => kvIndex.heard(news)),
+    admission: (message: FromOwner) => running?.admission(message),
     forgetKvCaches: (backendName: string | undefined) =>
       whenRunning(({ kvIndex }) => {
         kvIndex.forget(backendName);

@@ -869,6 +869,18 @@ describe("keys", () => {
   });
 });
 
+describe("the queue", () => {
+  test("is read and changed", async () => {
+    await call("GET", "/admin/queue");
+    const body = { enabled: true, classes: { batch: { weight: 2, max_wait: "12h" } } };
+    await call("PATCH", "/admin/queue", { body, query: "?dry_run=true" });
+    await call("PATCH", "/admin/queue", { body });
+    await call("PATCH", "/admin/queue", { body: { classes: { night: { weight: 1 } } }, status: 400 });
+    await call("PATCH", "/admin/queue", { body: { classes: 1 }, invalidBody: true, status: 400 });
+    await call("PATCH", "/admin/queue", { body: { enabled: false } });
+  });
+});
+
 describe("routes", () => {
   const parameters = { name: "smart" };
 

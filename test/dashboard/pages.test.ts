@@ -16,6 +16,8 @@ const PAGES = [
   ["models", "Models", "gpt-5-mini"],
   ["backends?do=add", "Add a backend", "Health check"],
   ["backends/gpu-1?do=edit", "Edit gpu-1", "Health check"],
+  ["queue", "Queue", "The queue is off"],
+  ["queue/weights?do=edit", "Edit weights", "Max wait"],
   ["fallback", "Fallback chains", "llama-3.3-70b"],
   ["fallback?do=add", "Add a fallback chain", "Models"],
   ["keys", "Keys", "assistant"],

@@ -2,6 +2,7 @@
 
 import { z } from "zod";
 import { ROLES } from "../values/roles.ts";
+import { queueClass } from "./admission.ts";
 import { ownBudget, tokenLimit } from "./budgets.ts";
 import { duration, text, timestamp } from "./fields.ts";
 import { requestCount } from "./rate-limiting.ts";
@@ -31,6 +32,12 @@ export const apiKeySchema = z.strictObject({
   rate_limit: requestCount().optional().describe("Requests per minute; holds also while rate_limiting is off."),
   budget: ownBudget().optional().describe("What it may spend, as a rule of the section budgets says it."),
   token_limit: tokenLimit().optional().describe("Tokens per minute, input and output."),
+  class: queueClass()
+    .optional()
+    .describe("Class of its requests in the queue (admission.queue.classes). Default: default."),
+  max_class: queueClass()
+    .optional()
+    .describe("The highest class that its requests may ask for with X-Signalbox-Priority. Default: their own."),
   models: z
     .array(text())
     .min(1, "name at least one model, or leave the key out")

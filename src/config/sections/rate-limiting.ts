@@ -46,7 +46,7 @@ export const rateLimitingSection = defineSection({
       .enum(["memory", "redis"], { error: "expected memory or redis" })
       .default("memory")
       .describe(
-        "Where limits and budgets are counted. memory: in this process. redis: in Redis, for all gateways that use it.",
+        "Where limits and budgets are counted, and the order of the queue is kept. memory: in this process. redis: in Redis, for all gateways that use it.",
       ),
     redis: z
       .strictObject(redisServer({ commandTimeoutMs: 250, keyPrefix: "cr:limit:" }))

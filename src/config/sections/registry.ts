@@ -4,6 +4,7 @@
 import { z } from "zod";
 import { acpSection } from "./acp.ts";
 import { adminSection } from "./admin.ts";
+import { admissionSection } from "./admission.ts";
 import { apiKeysSection } from "./api-keys.ts";
 import { backendsSection } from "./backends.ts";
 import { budgetsSection } from "./budgets.ts";
@@ -52,6 +53,7 @@ const sections = {
   model_aliases: modelAliasesSection,
   model_metadata: modelMetadataSection,
   rate_limiting: rateLimitingSection,
+  admission: admissionSection,
   response_cache: responseCacheSection,
   kv_cache_index: kvCacheIndexSection,
   deduplication: deduplicationSection,

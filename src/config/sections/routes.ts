@@ -1,6 +1,7 @@
 // Section routes: names that stand for a choice of models (docs/routes.md).
 
 import { z } from "zod";
+import { queueClass } from "./admission.ts";
 import { headerName, positiveDuration, text, timeZone, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
@@ -99,6 +100,9 @@ const route = z.strictObject({
     .enum(["none", "conversation", "user", "key"])
     .default("conversation")
     .describe("Whose requests stay with one target. none, and requests without one: exact shares in turn."),
+  class: queueClass()
+    .optional()
+    .describe("Class of its requests in the queue, where their key names none. Default: default."),
   on_failure: z
     .enum(["next_target", "chain"])
     .default("next_target")

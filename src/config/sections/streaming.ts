@@ -1,6 +1,7 @@
 // Section streaming: token counts of streams, and what happens when a backend fails in the middle of one.
 
 import { z } from "zod";
+import { positiveDuration } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 export const streamingSection = defineSection({
@@ -11,6 +12,11 @@ export const streamingSection = defineSection({
       .boolean()
       .default(true)
       .describe("true: backends are asked for the token counts of every stream; who did not ask does not see them."),
+    keepalive: positiveDuration()
+      .prefault("15s")
+      .describe(
+        "How often the stream of a request that waits in the queue gets a comment (: waiting); its status is sent with the first one.",
+      ),
     image_events: z
       .enum(["both", "specification", "openai"])
       .default("both")

@@ -31,7 +31,7 @@ const failed = attempt({ at_ms: 10, backend: "a", outcome: "failed", duration_ms
 const answered = attempt({ at_ms: 150, backend: "b", outcome: "succeeded", duration_ms: 50, first_byte_ms: 20 });
 
 test("attempts, waits and moments lie where they were", () => {
-  const wait: RequestStep = { kind: "wait", text: null, at_ms: 100, duration_ms: 50, reason: "retry" };
+  const wait: RequestStep = { kind: "wait", text: null, at_ms: 100, duration_ms: 50, reason: "retry", class: null };
   const { rows } = timelineOf(story(200, [failed, wait, answered]));
   expect(rows.map(({ label, tone, from, length, time }) => [label, tone, from, length, time])).toEqual([
     ["a", "bad", 0.05, 0.45, "90 ms"],

@@ -26,7 +26,16 @@ export interface EntryRows<Row> extends EntryKind {
 }
 
 /** What the forms and the dialogs of an entry are made of. */
-export interface EntryKind {
+export interface EntryKind extends EntryForms {
+  remove(id: string, isForced: boolean): CurlRequest;
+  /** What a removal means, in sentences. */
+  removal: string;
+  /** The choice that `isForced` of a removal stands for. */
+  forced?: string;
+}
+
+/** What the forms of an entry are made of. */
+export interface EntryForms {
   /** Name of its page in the address. */
   page: string;
   /** One entry, in sentences: "a backend", "backend". */
@@ -45,11 +54,6 @@ export interface EntryKind {
   add(body: EntryValues, version: number | undefined): CurlRequest;
   /** The request that makes a merge patch of an entry. */
   change(id: string, body: EntryValues, version: number | undefined): CurlRequest;
-  remove(id: string, isForced: boolean): CurlRequest;
-  /** What a removal means, in sentences. */
-  removal: string;
-  /** The choice that `isForced` of a removal stands for. */
-  forced?: string;
   /** Its changes are not tried before they are made. */
   hasNoDryRun?: true;
   /** A field of the entry as it stands in refusals; default: as it is. */

@@ -15,13 +15,13 @@ import {
   type Texts,
   withoutSecrets,
 } from "../schema-form.ts";
-import { type DryRunAnswer, dryRunOf, type EntryKind, type FormStart, withoutMasked } from "./collection.ts";
+import { type DryRunAnswer, dryRunOf, type EntryForms, type FormStart, withoutMasked } from "./collection.ts";
 
 export type FormKind = "add" | "edit" | "copy";
 
 interface FormParts {
   api: Pick<Api, "ask" | "get">;
-  collection: EntryKind;
+  collection: EntryForms;
   kind: FormKind;
   /** Of the entry that is edited or copied. */
   id: string | undefined;

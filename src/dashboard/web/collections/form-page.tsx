@@ -13,14 +13,14 @@ import { Marked } from "../parts/marks.tsx";
 import { Notice } from "../parts/notice.tsx";
 import { linkTo } from "../route.ts";
 import type { FormField } from "../schema-form.ts";
-import type { EntryKind } from "./collection.ts";
+import type { EntryForms } from "./collection.ts";
 import { DryRun } from "./dry-run.tsx";
 import { createEntryForm, type EntryForm, type FormKind } from "./entry-form.ts";
 import { FormFieldRow, idOf } from "./form-field.tsx";
 import { ShownSecret, secretIn } from "./shown-secret.tsx";
 
 interface FormPageProps {
-  of: EntryKind;
+  of: EntryForms;
   kind: FormKind;
   id: string | undefined;
 }

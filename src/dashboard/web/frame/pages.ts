@@ -16,6 +16,7 @@ import { OrganizationsPage } from "../pages/organizations.tsx";
 import { OverviewPage } from "../pages/overview.tsx";
 import { PlaygroundPage } from "../pages/playground.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
+import { QueuePage } from "../pages/queue.tsx";
 import { RequestPage } from "../pages/request.tsx";
 import { RequestsPage } from "../pages/requests.tsx";
 import { RoutesPage } from "../pages/routes.tsx";
@@ -39,6 +40,7 @@ const ENTRIES = {
   errors: { label: "Errors", page: ErrorsPage, hasRange: true },
   backends: { label: "Backends", page: BackendsPage, hasRange: true },
   models: { label: "Models", page: ModelsPage, hasRange: true },
+  queue: { label: "Queue", page: QueuePage },
   routes: { label: "Routes", page: RoutesPage },
   fallback: { label: "Fallback chains", page: FallbackPage },
   keys: { label: "Keys", page: KeysPage },

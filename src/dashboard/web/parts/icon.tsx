@@ -6,6 +6,7 @@ const ICONS = {
   models: "M8 2l6 3-6 3-6-3zM2 8l6 3 6-3M2 11l6 3 6-3",
   keys: "M2 8a3 3 0 1 0 6 0a3 3 0 1 0-6 0M8 8h6v3M11.5 8v2",
   routes: "M2 8h4l3-4h5M6 8l3 4h5M12 2.5L13.5 4L12 5.5M12 10.5l1.5 1.5-1.5 1.5",
+  queue: "M2 5v6M5.5 5v6M9 5v6M11.5 8h3M13 6.5L14.5 8L13 9.5",
   fallback: "M2 4h9M8.5 1.5L11 4L8.5 6.5M14 12H5M7.5 9.5L5 12L7.5 14.5",
   prompts: "M3 2h7l3 3v9H3zM5.5 7.5h5M5.5 10.5h5",
   requests: "M2 4h12M2 8h8M2 12h10",
