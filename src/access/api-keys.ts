@@ -4,7 +4,9 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Eventually } from "../lib/eventually.ts";
+import { modelsOf } from "./allowed-models.ts";
 import type { Caller, Scope } from "./caller.ts";
+import type { CallerReference, TokenReference } from "./caller-reference.ts";
 import type { KeyIdentity } from "./key-identity.ts";
 import { callerOf, type KeySettings } from "./key-rights.ts";
 import { createOrganizations } from "./organizations.ts";
@@ -24,6 +26,8 @@ export interface AccessControl {
     visit: WithCaller,
     inQuery?: string | undefined,
   ): void | Promise<void>;
+  /** The same for work that a caller has asked for earlier, with what its key allows now. */
+  authorizeLater(reference: CallerReference, scope: Scope, visit: WithCaller): void;
 }
 
 interface WithCaller {
@@ -44,11 +48,11 @@ export interface TokenVerifier {
 const CHALLENGE = { "WWW-Authenticate": "Bearer" };
 
 export function createAccessControl(
-  { api_keys: { mode, keys }, organizations: list }: Pick<Settings, "api_keys" | "organizations">,
+  { api_keys: { mode, keys, jwt }, organizations: list }: Pick<Settings, "api_keys" | "organizations">,
   identify: KeyIdentity,
   wallTime: () => number,
   tokens?: TokenVerifier,
-  stored: Pick<StoredKeys, "accept" | "isEmpty"> = NO_STORED_KEYS,
+  stored: Pick<StoredKeys, "accept" | "isEmpty" | "find"> = NO_STORED_KEYS,
 ): AccessControl {
   const accepted = new Map<string, Caller>();
   for (const key of keys) for (const { secret, caller } of acceptedSecrets(key, identify)) accepted.set(secret, caller);
@@ -71,7 +75,26 @@ export function createAccessControl(
     }
   }
 
+  /** Undefined where there is no such caller any more. */
+  function callerBehind(reference: Exclude<CallerReference, { kind: "none" }>): Caller | undefined {
+    if (reference.kind === "token") {
+      return jwt.some(({ issuer }) => issuer === reference.token.issuer) ? callerWithToken(reference) : undefined;
+    }
+    const own = keys.find((key) => key.enabled && identify(key) === reference.id);
+    if (own !== undefined) return accepted.get(own.key);
+    const rights = stored.find(reference.id)?.rights;
+    return rights?.enabled ? callerOf(rights, reference.id) : undefined;
+  }
+
   return {
+    authorizeLater(reference, scope, visit) {
+      if (reference.kind === "none") return admit(undefined, false, scope, visit);
+      const caller = callerBehind(reference);
+      if (caller === undefined) {
+        throw new GatewayError(ERRORS.invalidApiKey, "The API key that asked for this is no longer valid.");
+      }
+      admit(caller, true, scope, visit);
+    },
     authorize(headers, scope, visit, inQuery) {
       if (!blocking && accepted.size === 0 && tokens === undefined && scope !== "any_key" && stored.isEmpty) return;
       const key = presentedKey(headers) ?? inQuery;
@@ -91,6 +114,20 @@ export function acceptedSecrets(key: KeySettings, identify: KeyIdentity): Accept
   const expires_at = Math.min(key.expires_at ?? Number.POSITIVE_INFINITY, previous.expires_at);
   const old = { ...key, key: previous.key, expires_at };
   return [own, { secret: previous.key, caller: callerOf(old, identify(old)) }];
+}
+
+/** The token itself may have ended: what it asked for goes on. */
+function callerWithToken({ id, token, userId, organizationId, scopes }: TokenReference): Caller {
+  return {
+    keyId: id,
+    userId,
+    organizationId,
+    scopes: new Set(scopes),
+    ...modelsOf(token.models),
+    token,
+    requestsPerMinute: undefined,
+    expiresAtMs: Number.POSITIVE_INFINITY,
+  };
 }
 
 /** The clock is looked at only for what has an end. */

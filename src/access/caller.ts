@@ -15,6 +15,8 @@ export interface Caller {
   /** Of its requests in the queue, and the highest that they may ask for; undefined: that of the route, or default. */
   queueClass?: string | undefined;
   highestQueueClass?: string | undefined;
+  /** Of a caller with a token: its issuer, and the models that it names. */
+  token?: { issuer: string; models: readonly string[] | undefined };
   /** A budget or a limit of tokens of its own. */
   carriesBudget?: boolean;
   /** Of its own; undefined: the one for all keys. */

@@ -5,6 +5,7 @@ import type { KeyIdentity } from "../access/key-identity.ts";
 import type { KeyStore } from "../access/key-store.ts";
 import type { RunningSession } from "../acp/running-sessions.ts";
 import type { AdmissionView } from "../admission/admission.ts";
+import type { BatchesInUse } from "../batches/batch-store.ts";
 import type { Ledger } from "../budgets/ledger.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { ReloadStatus } from "../config/store/file-reload.ts";
@@ -35,6 +36,7 @@ export interface AdminParts {
   /** Keys that were made through the admin API. */
   keyStore: KeyStore;
   files: FilesInUse;
+  batches: BatchesInUse;
   /** The settings in force now. */
   settings(): Settings;
   identify: KeyIdentity;

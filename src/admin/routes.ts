@@ -6,6 +6,7 @@ import { createRequestSearch } from "../request-log/search.ts";
 import { acpRoutes } from "./acp.ts";
 import { auditRoutes } from "./audit.ts";
 import { backendRoutes } from "./backends.ts";
+import { batchRoutes } from "./batches.ts";
 import { budgetRoutes } from "./budgets.ts";
 import { configHistoryRoutes } from "./config-history.ts";
 import { configReadRoutes } from "./config-read.ts";
@@ -62,6 +63,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...kvIndexRoutes(parts),
     ...queueRoutes(parts),
     ...fileRoutes(parts),
+    ...batchRoutes(parts),
     ...workerRoutes(parts),
     ...acpRoutes(parts),
   ];

@@ -53,12 +53,10 @@ const BODY_LIMITS = {
 /** Beginnings of paths that clients know from other servers, and that are not built; some with the reason. */
 export const NOT_BUILT: readonly (string | readonly [beginning: string, reason: string])[] = [
   "/v1/assistants",
-  "/v1/batches",
   "/v1/containers",
   "/v1/conversations",
   "/v1/evals",
   "/v1/fine_tuning",
-  "/v1/messages/batches",
   "/v1/realtime",
   "/v1/responses",
   "/v1/threads",
@@ -72,7 +70,6 @@ export const NOT_BUILT: readonly (string | readonly [beginning: string, reason: 
   "/v1beta/interactions",
   "/v1beta/operations",
   "/v1beta/tunedModels",
-  "/anthropic/v1/messages/batches",
   ...OF_A_MACHINE,
   "/api",
 ];

@@ -5,6 +5,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { GatewayError, unknownFile } from "../errors/gateway-error.ts";
 import { whenFree } from "../lib/durable-database.ts";
+import { randomLetters } from "../lib/random-letters.ts";
 import { type Catalogue, openCatalogue } from "./catalogue.ts";
 import type { Arrived, ContentStorage, Recovered } from "./content-storage.ts";
 import type { FileFacts, FileStore, StoredFile, UploadLimits } from "./file-store.ts";
@@ -25,7 +26,6 @@ const CLOSING_GRACE_MS = 60_000;
 /** With more than these, requests wait for contents that are being removed: so these cannot pile up. */
 const MOST_UNDER_WAY = 100;
 
-const ID_LETTERS = "abcdefghijklmnopqrstuvwxyz0123456789";
 const ID_LENGTH = 24;
 
 export interface FileStoreParts {
@@ -308,12 +308,5 @@ function createLife(over: () => void) {
 
 /** Not to be guessed: 36 to the power of 24. */
 function newId(): string {
-  let id = "file-";
-  while (id.length < "file-".length + ID_LENGTH) {
-    for (const byte of crypto.getRandomValues(new Uint8Array(ID_LENGTH * 2))) {
-      // Bytes above the last whole multiple would make some letters likelier.
-      if (byte < 252 && id.length < "file-".length + ID_LENGTH) id += ID_LETTERS[byte % 36];
-    }
-  }
-  return id;
+  return `file-${randomLetters(ID_LENGTH)}`;
 }

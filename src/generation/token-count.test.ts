@@ -44,3 +44,11 @@ test("a prompt that looks like data is counted as the text that it is", () => {
     expect(mostTokensOfBody({ messages: [{ role: "user", content: text }] })).toBeGreaterThan(10_000);
   }
 });
+
+test("comments in a stream are no tokens, and do not make the frames of events look like text", () => {
+  const event = `data: ${JSON.stringify({ choices: [{ index: 0, delta: { content: "word " } }] })}\n\n`;
+  const count = new counted.TextCount();
+  for (const piece of [": queued\n\n", event, `${event}: ping\n\n${event}`, ": ping\n\n"])
+    count.add(Buffer.from(piece));
+  expect(count.tokens).toBe(3);
+});

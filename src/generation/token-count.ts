@@ -81,6 +81,7 @@ function isData(text: string): boolean {
 }
 
 const LINE_FEED = 10;
+const COLON = 58;
 
 /** Counts a stream of events as it passes: an event is a token at least, and what is longer than the first may be several. */
 export class TextCount {
@@ -89,21 +90,30 @@ export class TextCount {
   /** Bytes around the text of an event. */
   #frameBytes = 0;
 
-  /** Whole events. */
+  /** Whole events. Comments are none: a short one at the begin would make the frame of each event look like text. */
   add(events: Uint8Array): void {
-    let count = 0;
+    let [count, bytes, start] = [0, 0, 0];
     // Two line ends close an event; a single event, the usual case, ends with the piece.
     for (
       let at = events.indexOf(LINE_FEED);
       at >= 0 && at < events.length - 1;
       at = events.indexOf(LINE_FEED, at + 1)
     ) {
-      if (events[at + 1] === LINE_FEED) count++;
+      if (events[at + 1] !== LINE_FEED) continue;
+      if (events[start] !== COLON) {
+        count++;
+        bytes += at + 2 - start;
+      }
+      start = at + 2;
     }
-    count = Math.max(1, count);
-    if (this.#events === 0) this.#frameBytes = events.length / count;
+    if (start < events.length && events[start] !== COLON) {
+      count = Math.max(1, count);
+      bytes += events.length - start;
+    }
+    if (count === 0) return;
+    if (this.#events === 0) this.#frameBytes = bytes / count;
     this.#events += count;
-    this.#bytes += events.length;
+    this.#bytes += bytes;
   }
 
   get tokens(): number {

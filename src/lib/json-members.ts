@@ -79,6 +79,12 @@ export function repeatedMember(bytes: Uint8Array): string | undefined {
   return undefined;
 }
 
+/** The bytes of the value of a top-level member, the last of that name. The bytes must be a valid JSON object. */
+export function memberBytes(bytes: Uint8Array, name: string): Uint8Array | undefined {
+  const found = topLevelMembers(bytes).findLast(({ key }) => key === name);
+  return found && bytes.subarray(found.valueStart, found.valueEnd);
+}
+
 /** Where the values of the outermost object stand. */
 function topLevelMembers(bytes: Uint8Array): JsonMember[] {
   const members: JsonMember[] = [];

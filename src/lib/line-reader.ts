@@ -15,6 +15,9 @@ export class LineReader {
   #buffer = new Uint8Array(0);
   #length = 0;
   #isSkipping = false;
+  #ended = 0;
+  /** Counts the lines before the present one, and that one; blank lines count too. */
+  number = 0;
 
   constructor(maxBytes: number) {
     this.#maxBytes = maxBytes;
@@ -26,7 +29,9 @@ export class LineReader {
     while (start < bytes.length) {
       const end = bytes.indexOf(LINE_FEED, start);
       if (end < 0) {
-        if (this.#keep(bytes.subarray(start)) === "too-long") yield "too-long";
+        if (this.#keep(bytes.subarray(start)) !== "too-long") return;
+        this.number = this.#ended + 1;
+        yield "too-long";
         return;
       }
       const line = this.#finish(bytes.subarray(start, end));
@@ -61,6 +66,7 @@ export class LineReader {
 
   /** The line that ends with these bytes; undefined for a blank one, and for the rest of one that is skipped. */
   #finish(bytes: Uint8Array): Line | undefined {
+    this.number = ++this.#ended;
     if (this.#isSkipping) {
       this.#isSkipping = false;
       return undefined;

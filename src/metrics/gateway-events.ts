@@ -46,6 +46,8 @@ export function countGatewayEvents(registry: MetricsRegistry) {
       registry.histogram(INSTRUMENTS.queueWait, className).observe(durationMs / 1000),
     queueShed: (className: string, reason: string) =>
       void registry.counter(INSTRUMENTS.queueShed, className, reason).value++,
+    batchLine: (endpoint: string, isError: boolean) =>
+      void registry.counter(INSTRUMENTS.batchLines, endpoint, isError ? "failed" : "completed").value++,
     redisUnanswered: (use: string) => void registry.counter(INSTRUMENTS.redisUnanswered, use).value++,
     otlpExported: (signal: string, isOk: boolean, times = 1) => {
       registry.counter(INSTRUMENTS.otlpExports, signal, resultOf(isOk)).value += times;

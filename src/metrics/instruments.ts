@@ -235,6 +235,13 @@ export const INSTRUMENTS = {
     "Uploads: stored, refused (what the client sent, or that it left), or failed (the storage).",
   ),
 
+  // Batches.
+  openBatches: gauge("signalbox_batches_open", "Batches that are not finished."),
+  batchLines: counter(
+    "signalbox_batch_lines_total{endpoint,result}",
+    "Lines of batches with a result: completed or failed.",
+  ),
+
   // The gateway itself.
   buildInfo: gauge("signalbox_build_info{version,runtime}", "Always 1; the labels say what is running."),
   uptime: gauge("signalbox_uptime_seconds", "Time since the start of the process."),

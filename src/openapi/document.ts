@@ -14,6 +14,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Models: "What models there are.",
   Generation: "What models are asked for.",
   Files: "Files that callers keep here, each their own.",
+  Batches: "Files of requests that are answered in the background.",
   "Sign-in": "Browsers of administrators.",
   Configuration: "The configuration: see it, change it, and go back to an earlier version.",
   Backends: "The backends, one by one.",

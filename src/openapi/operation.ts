@@ -9,6 +9,7 @@ export type Tag =
   | "Models"
   | "Generation"
   | "Files"
+  | "Batches"
   | "Sign-in"
   | "Configuration"
   | "Backends"

@@ -83,7 +83,7 @@ export function buildDataPlane(
   parts: DataPlaneParts,
   { settings, attachments }: Pick<ConfigSnapshot, "settings" | "attachments">,
 ) {
-  const { adminTable, metrics, ownUsage } = around;
+  const { adminTable, metrics, ownUsage, batches } = around;
   const metadata = createModelMetadata({
     backends: settings.backends,
     external: attachments.metadata,
@@ -93,7 +93,7 @@ export function buildDataPlane(
   const pipeline = buildPipeline(around, parts, configured);
   const publicApi = publicApiParts(around, parts, configured, pipeline);
   const openApi = openApiRoute(async () => [...table.endpoints, ...(await adminTable()).endpoints]);
-  const table = createRouteTable([...publicRoutes(publicApi), ...ownUsage, ...metrics, openApi], {
+  const table = createRouteTable([...publicRoutes(publicApi), ...ownUsage, ...batches, ...metrics, openApi], {
     notBuilt: NOT_BUILT,
     elsewhere: [...ADMIN_PATHS, ...DASHBOARD_PATHS],
   });

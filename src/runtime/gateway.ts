@@ -10,7 +10,9 @@ import { createAuditLog } from "../admin/audit-log.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import type { AdminParts } from "../admin/parts.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
+import { allBatchRoutes } from "../api/batch-routes.ts";
 import { ownUsageRoutes } from "../api/me-usage.ts";
+import { createBatchesPart } from "../batches/batches-part.ts";
 import type { Part } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { followConfigFile } from "../config/store/file-reload.ts";
@@ -34,6 +36,7 @@ import type { StatsCollector } from "../stats/collector.ts";
 import { averageLatency } from "../stats/windows.ts";
 import { createWayToBackends, type WayToBackends } from "../upstream/way-to-backends.ts";
 import type { Owners } from "../workers/owners.ts";
+import { createLineAsker } from "./ask-line.ts";
 import { compose } from "./compose.ts";
 import { followConfiguration } from "./follow-configuration.ts";
 import type { GaugeSources } from "./gauges.ts";
@@ -152,6 +155,7 @@ export function createGateway({
     requestLog: telemetry.requestLog,
     history: telemetry.history,
     files: () => composed.files.inUse(),
+    batches: () => batches.inUse(),
     cache,
     kvIndex: () => composed.kvIndex.inUse(),
     queue: () => composed.admission.view(),
@@ -190,6 +194,11 @@ export function createGateway({
         search: createRequestSearch({ stories: telemetry.stories, log: telemetry.requestLog, clock }),
       })),
     ),
+    batches: allBatchRoutes(() => {
+      const { bodies, deadlines } = composed.state;
+      const { now, wallTime } = clock;
+      return { batches: batches.inUse, files: composed.files.inUse, bodies, deadlines, now, wallTime };
+    }),
     adminTable: lazily(async () => {
       const { adminRoutes } = await import("../admin/routes.ts");
       const { dashboardRoutes } = await import("../dashboard/routes.ts");
@@ -200,12 +209,24 @@ export function createGateway({
     roomChanged: workers?.roomChanged,
     kvPeers: workers && { teller: workers.kvTeller, follows: false },
   });
+  // It asks the gateway itself: it follows behind all parts, and stops first.
+  const batches = createBatchesPart(snapshot, {
+    ...{ dataPath, clock, log },
+    files: { inUse: composed.files.inUse, maxTotalBytes: () => settings().files.max_total_size },
+    ask: createLineAsker({
+      handle: (...asked) => composed.running.handle(...asked),
+      queueClass: () => settings().batches.class,
+      costOf: telemetry.costOf,
+    }),
+    counted: events.batchLine,
+  });
   telemetry.show({
     fleet,
     cache,
     redis,
     workers,
     files: composed.files.usage,
+    batches: batches.openCount,
     kvIndex: composed.kvIndex.inUse,
     queue: composed.admission.view,
     ledger: composed.budgets.ledger,
@@ -227,8 +248,13 @@ export function createGateway({
       return { use, isThere: isThere && !told.some((other) => other.use === use && !other.isThere) };
     });
   }
+  function followAll(next: ConfigSnapshot): void {
+    const version = view(next);
+    composed.follow(version);
+    batches.follow(version);
+  }
   const sharedIds = createSharedIdsCheck({ keyStore, identify, log });
-  const unfollow = followConfiguration(store, (next) => composed.follow(view(next)), fleet, log);
+  const unfollow = followConfiguration(store, followAll, fleet, log);
   const unwatch = store.subscribe(({ version, settings }, previous, fields) => {
     if (version === previous.version) return []; // files that it names were read again
     notifications.configChanged(version, previous.version, [...new Set(fields.map(({ section }) => section))]);
@@ -264,12 +290,17 @@ export function createGateway({
       await moveKeys({ store, keyStore, identify, log });
       sharedIds(settings());
       await telemetry.restore();
+      batches.start();
     },
-    closing: () => telemetry.happenings.closing(),
+    closing() {
+      batches.closing();
+      telemetry.happenings.closing();
+    },
     async stop(withinMs = LAST_WORDS_MS) {
       unfollow();
       unwatch();
       reloader.stop();
+      await batches.stop(withinMs);
       await composed.stop(withinMs);
       keyStore.close();
     },

@@ -26,6 +26,7 @@ function sources(entries: readonly BackendEntry[]): GaugeSources {
       { use: "rate_limiting", isThere: false },
     ],
     files: () => ({ count: 4, bytes: 5, owners: [] }),
+    batches: () => 7,
     kvIndex: () => ({
       stats: () => ({
         entries: 6,

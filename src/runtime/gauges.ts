@@ -32,6 +32,8 @@ export interface GaugeSources {
   queue(): AdmissionView | undefined;
   ledger(): Ledger;
   configVersion(): number;
+  /** Batches that are not finished; undefined while none were ever created, or they are switched off. */
+  batches(): number | undefined;
   /** False while the configuration file is broken. */
   configReloadOk(): boolean;
   openStreams(): number;
@@ -99,6 +101,10 @@ export function addGauges(registry: MetricsRegistry, sources: GaugeSources): voi
       return usage === undefined ? [] : [{ labels: [], value: usage[field] }];
     });
   }
+  registry.read(INSTRUMENTS.openBatches, () => {
+    const open = sources.batches();
+    return open === undefined ? [] : [{ labels: [], value: open }];
+  });
   stored(INSTRUMENTS.files, "count");
   stored(INSTRUMENTS.fileBytes, "bytes");
 }

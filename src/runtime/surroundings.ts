@@ -58,6 +58,8 @@ export interface Surroundings {
   metrics: readonly DescribedEndpoint[];
   /** What callers ask about their own requests, which the process with the counts answers. */
   ownUsage: readonly DescribedEndpoint[];
+  /** What callers ask about their batches, which the process that runs them answers. */
+  batches: readonly DescribedEndpoint[];
   /** Made once, whatever the settings become, and when it is first asked for: few gateways are asked at all. */
   adminTable(): Promise<RouteTable<DescribedEndpoint>>;
   /** Other processes with this one's index of KV caches; `follows`: another one follows the events of the engines. */

@@ -22,12 +22,28 @@ import { createBooks, createReporter } from "../pipeline/observe.ts";
 import { RequestLog, type RequestLogSettings } from "../request-log/log.ts";
 import type { CircuitChange } from "../routing/circuits.ts";
 import { StatsCollector } from "../stats/collector.ts";
+import { nanosOf } from "../stats/costs.ts";
 import { ErrorRecorder } from "../stats/error-recorder.ts";
 import { Happenings, type HealthChange } from "../stats/happenings.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 import { SnapshotFile } from "../stats/snapshot-file.ts";
 import { Stories } from "../stats/stories.ts";
 import { addGauges, type GaugeSources } from "./gauges.ts";
+
+type ShownOwners = Pick<
+  GaugeSources,
+  | "fleet"
+  | "cache"
+  | "redis"
+  | "files"
+  | "batches"
+  | "kvIndex"
+  | "queue"
+  | "ledger"
+  | "configVersion"
+  | "configReloadOk"
+  | "workers"
+>;
 
 export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefined, clock: Clock, log: Logger) {
   const { settings, baseDir } = snapshot;
@@ -108,16 +124,12 @@ export function createTelemetry(snapshot: ConfigSnapshot, home: string | undefin
       },
       healthChanged: (change: HealthChange) => happenings.healthChanged(change),
     },
+    /** By the prices of now, in 10^-9 of the currency's unit. */
+    costOf: (record: RequestRecord) => costBy(priceOf, record),
     /** Files whose last write failed, each with the reason. */
     storageProblems: () => [statsFile, sampler, requestLog].map((keeper) => keeper?.problem).filter(isTold),
     /** Lets the metrics show what others own. */
-    show(
-      owners: Pick<
-        GaugeSources,
-        | ("fleet" | "cache" | "redis" | "files" | "kvIndex" | "queue" | "ledger")
-        | ("configVersion" | "configReloadOk" | "workers")
-      >,
-    ): void {
+    show(owners: ShownOwners): void {
       backends = () => owners.fleet.board.entries;
       addGauges(registry, {
         ...owners,
@@ -191,4 +203,9 @@ function metadataOf({ settings, attachments }: ConfigSnapshot): ModelMetadataSou
 
 function isTold(problem: string | undefined): problem is string {
   return problem !== undefined;
+}
+
+function costBy(priceOf: ReturnType<typeof pricesIn>, record: RequestRecord): number {
+  const { usage, answeredBy, model, backend } = record;
+  return usage === undefined ? 0 : nanosOf(usage, priceOf(answeredBy ?? model, backend));
 }

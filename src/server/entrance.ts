@@ -11,6 +11,7 @@ import { type Decision, RateLimitError, writeRateLimitHeaders } from "../rate-li
 import type { LimitQuery } from "../rate-limit/limit-rules.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { AdminDoor, Administrator, Answering, Guest } from "./endpoint.ts";
+import type { LaterRequest } from "./later-request.ts";
 import type { Server } from "./listener.ts";
 import { writeQuotaHeaders } from "./quota-headers.ts";
 
@@ -34,6 +35,8 @@ interface Visitor {
   headers: Record<string, string>;
   administrator: Administrator | undefined;
   guest: Guest | undefined;
+  /** Undefined: who asks is who its credentials say. */
+  later?: LaterRequest | undefined;
 }
 
 type MaybeRefused = RateLimitError | undefined;
@@ -108,7 +111,11 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
       if (endpoint.access === "admin") admitAdministrator(visitor, endpoint);
       else if (endpoint.access !== "open") {
         if (pageRefusal !== undefined) throw new GatewayError(ERRORS.forbidden, pageRefusal);
-        const { request, context } = visitor;
+        const { request, context, later } = visitor;
+        if (later !== undefined && endpoint.access !== "any_key") {
+          access.authorizeLater(later.creator, endpoint.access, context);
+          return limited(visitor);
+        }
         const inQuery = queryKey(request, endpoint);
         const authorizing = access.authorize(request.headers, endpoint.access, context, inQuery);
         return authorizing === undefined ? limited(visitor) : authorizing.then(() => limited(visitor));

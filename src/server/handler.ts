@@ -16,6 +16,7 @@ import type { BodyDrain } from "./drain-body.ts";
 import type { Administrator, Answering, BrokenStream, Call, Deed, Endpoint, ErrorWords, Guest } from "./endpoint.ts";
 import { createEntrance, type Entrance, type EntranceParts } from "./entrance.ts";
 import { errorResponse, toGatewayError } from "./error-response.ts";
+import type { LaterRequest } from "./later-request.ts";
 import { IDLE_TIMEOUT_SECONDS, type Server } from "./listener.ts";
 import { writeQuotaHeaders } from "./quota-headers.ts";
 import { type BodyReader, bodyLimits } from "./read-body.ts";
@@ -46,15 +47,18 @@ export interface HandlerParts extends EntranceParts {
   limited?: (scope: string) => void;
 }
 
-export function createHandler(parts: HandlerParts): TargetHandler {
+export type FrameHandler = (...asked: [...Parameters<TargetHandler>, later?: LaterRequest]) => Promise<Response>;
+
+export function createHandler(parts: HandlerParts): FrameHandler {
   const { routes, webPages, drain, settings, clock, newId, newOwnId, errorsAt, limited } = parts;
   const entrance = createEntrance(parts);
   const frame: FrameParts = { ...parts, entrance, accessLog: createAccessLog(settings.logging, parts.log) };
 
-  return async (request, server, target) => {
+  return async (request, server, target, later) => {
     const trace = resolveTrace(request.headers, settings.tracing, newId);
     const call = new FramedCall(frame, request, server, target, trace, newOwnId());
     const { context, headers } = call;
+    if (later !== undefined) call.comesLater(later);
     writeIds(trace, settings.tracing, headers);
     headers[OWN_ID_HEADER] = context.record.id;
     let response: Response;
@@ -109,6 +113,7 @@ class FramedCall implements Call {
   guest: Guest | undefined;
   deed: Deed | undefined;
   endpoint: Answering | undefined;
+  later: LaterRequest | undefined;
   readonly #frame: FrameParts;
   #isDeferred = false;
   #isConcluded = false;
@@ -146,6 +151,11 @@ class FramedCall implements Call {
     };
   }
 
+  comesLater(later: LaterRequest): void {
+    this.later = later;
+    this.context.queueClass = later.queueClass;
+  }
+
   readBody(maxBytes: number): Promise<Uint8Array> {
     const { bodies, settings } = this.#frame;
     return bodies.readBytes(this.request, this.context, bodyLimits(settings, maxBytes));
@@ -172,7 +182,7 @@ class FramedCall implements Call {
   refused(thrown: unknown): GatewayError | Promise<GatewayError> {
     const error = toGatewayError(thrown);
     // The admin door counts guesses itself.
-    const isGuess = error.status === 401 && this.endpoint?.access !== "admin";
+    const isGuess = error.status === 401 && this.endpoint?.access !== "admin" && this.later === undefined;
     const limit = isGuess ? this.#frame.entrance.guessed(this) : undefined;
     if (limit instanceof Promise) return limit.then((told) => this.#note(thrown, told ?? error));
     return this.#note(thrown, limit ?? error);
@@ -212,6 +222,7 @@ class FramedCall implements Call {
       const client = this.#clientAddress();
       accessLog.write(level, context, { status, durationMs, reason: this.#reason, client }, bug);
     }
+    this.later?.over(context.record);
     context.record.settle();
   }
 

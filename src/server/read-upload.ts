@@ -3,23 +3,13 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { clientLeft, GatewayError } from "../errors/gateway-error.ts";
-import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { FormFields } from "../lib/form-fields.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { MultipartReader, type MultipartReceiver } from "../lib/multipart.ts";
 import { MultipartFault } from "../lib/multipart-fault.ts";
 import type { PartHead } from "../lib/multipart-head.ts";
+import { bodyPieces, type PiecesOptions } from "./body-pieces.ts";
 import { formBoundary, formRefusal } from "./form-refusal.ts";
-import { tooLarge } from "./read-body.ts";
-
-interface UploadOptions {
-  deadlines: Deadlines;
-  now(): number;
-  /** Longest pause of the client. */
-  timeoutMs: number;
-  /** Largest size of the whole request. */
-  maxBytes: number;
-}
 
 export interface UploadTarget {
   /** Waited for where it is a promise; what it throws ends the upload. The bytes are the target's only until then. */
@@ -46,103 +36,22 @@ const MAX_TEXTS_BYTES = 256 * 1024;
  * Resolves when the form has come as a whole. Throws and rejects with GatewayError: 400 for what is no form with at most
  * one file, 408 for a client that pauses too long, 413, and what the target throws. What was not read then still can be.
  */
-export async function readUpload(request: Request, options: UploadOptions, target: UploadTarget): Promise<Upload> {
+export async function readUpload(request: Request, options: PiecesOptions, target: UploadTarget): Promise<Upload> {
   const form = new UploadForm();
   const parser = new MultipartReader(formBoundary(request), form);
-  if (Number(request.headers.get("content-length") ?? 0) > options.maxBytes) throw tooLarge(options.maxBytes);
-  if (request.body !== null) {
-    await new Promise<void>((resolve, reject) => {
-      const client = new UploadingClient(options, reject);
-      pump(request, { client, form, maxBytes: options.maxBytes, parser, target }).then(resolve, reject);
-    });
-  }
   try {
+    for await (const bytes of bodyPieces(request, options)) {
+      parser.push(bytes);
+      for (const piece of form.takePieces()) {
+        const writing = target.write(piece);
+        if (writing instanceof Promise) await writing;
+      }
+    }
     parser.end();
   } catch (error) {
     throw request.signal.aborted ? clientLeft() : formRefusal(error);
   }
   return { fields: form.fields.toObject(), file: form.file };
-}
-
-interface PumpParts {
-  client: UploadingClient;
-  form: UploadForm;
-  maxBytes: number;
-  parser: MultipartReader;
-  target: UploadTarget;
-}
-
-async function pump(request: Request, { client, form, maxBytes, parser, target }: PumpParts): Promise<void> {
-  const reader = (request.body as ReadableStream<Uint8Array>).getReader();
-  let totalBytes = 0;
-  try {
-    for (;;) {
-      client.await();
-      const { done, value } = await reader.read();
-      client.pause();
-      if (done) return;
-      totalBytes += value.length;
-      if (totalBytes > maxBytes) throw tooLarge(maxBytes);
-      parser.push(value);
-      for (const piece of form.takePieces()) {
-        const writing = target.write(piece);
-        if (writing instanceof Promise) await writing;
-      }
-      letGo(value);
-    }
-  } catch (error) {
-    // A reader that still waits for a piece keeps its lock: there is nothing to be drained.
-    reader.releaseLock();
-    throw request.signal.aborted ? clientLeft() : formRefusal(error);
-  } finally {
-    client.end();
-  }
-}
-
-/**
- * Pieces are up to a megabyte and a half, hundreds come in a second, and none is read again: left to the garbage
- * collector, they take tens of megabytes together.
- */
-function letGo({ buffer, byteLength }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === byteLength) buffer.transfer(0);
-}
-
-/** A client while it sends: its time runs only while it is waited for. */
-class UploadingClient implements Deadline {
-  deadlineMs = Number.POSITIVE_INFINITY;
-  older: Deadline | undefined = undefined;
-  newer: Deadline | undefined = undefined;
-  readonly #options: UploadOptions;
-  readonly #refuse: (error: GatewayError) => void;
-  #isRefused = false;
-
-  constructor(options: UploadOptions, refuse: (error: GatewayError) => void) {
-    this.#options = options;
-    this.#refuse = refuse;
-  }
-
-  await(): void {
-    const { deadlines, now, timeoutMs } = this.#options;
-    this.deadlineMs = now() + timeoutMs;
-    deadlines.add(this);
-  }
-
-  /** Nothing more is written of an upload that was refused. */
-  pause(): void {
-    this.deadlineMs = Number.POSITIVE_INFINITY;
-    if (this.#isRefused) throw new Error("the request was refused");
-  }
-
-  end(): void {
-    this.#options.deadlines.remove(this);
-  }
-
-  expire(): void {
-    this.#isRefused = true;
-    const message = `No more of the request body arrived within ${this.#options.timeoutMs} ms (timeouts.request_body).`;
-    // The rest of the body would be read as the next request.
-    this.#refuse(new GatewayError(ERRORS.requestTimeout, message, { headers: { Connection: "close" } }));
-  }
 }
 
 /** Collects the parts of the form. */

@@ -6,6 +6,7 @@ import { createAdminDoor } from "../admin/admin-auth.ts";
 import { metricsRoutes } from "../admin/metrics.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
 import { createRemoteAdmission } from "../admission/remote-admission.ts";
+import { allBatchRoutes } from "../api/batch-routes.ts";
 import { ownUsageRoutes } from "../api/me-usage.ts";
 import type { BudgetEvents } from "../budgets/budgets-part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
@@ -117,6 +118,9 @@ function routesOfPrimary(settings: () => ConfigSnapshot["settings"]) {
     ownUsage: ownUsageRoutes(() => {
       throw new Error("the counts are in the primary");
     }),
+    batches: allBatchRoutes(() => {
+      throw new Error("the batches are in the primary");
+    }),
   };
 }
 
@@ -173,7 +177,7 @@ export function createWorker(
   circuits.follow(start.circuits);
 
   const pathsOfPrimary = Object.values(ofPrimary).flatMap((routes) => routes.map(({ path }) => path));
-  const handedOn = [...ADMIN_PATHS, ...DASHBOARD_PATHS, ...pathsOfPrimary, OPENAPI_PATH];
+  const handedOn = [...new Set([...ADMIN_PATHS, ...DASHBOARD_PATHS, ...pathsOfPrimary, OPENAPI_PATH])];
   const ownPaths = composed.running.paths.filter((path) => !handedOn.includes(path));
   const api: Surface = {
     paths: ownPaths,

@@ -25,6 +25,9 @@ const EXPLAINED: Readonly<Record<string, RegExp>> = {
   Budgets: /"type":"validation_error"/,
   Organizations: /"type":"validation_error"/,
   Routes: /"type":"validation_error"/,
+  Queue: /"type":"validation_error"/,
+  // A custom_id that stands twice, streams, files that there are not, and what metadata may be.
+  Batches: /must be unique|params\.stream must not|"file_resolution_failed"|metadata must/,
   Notifications: /"type":"validation_error"/,
   listModelsForMessages: /there is no model/,
   listContentModels: /there is no such page/,

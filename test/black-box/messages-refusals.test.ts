@@ -58,7 +58,7 @@ const POST = { method: "POST", body: MESSAGE };
 const CASES: [title: string, status: number, type: string, ask: Ask][] = [
   ["an unknown path", 404, "not_found_error", { path: "/anthropic/v1/nothing" }],
   ["an unknown path without a key", 404, "not_found_error", { path: "/anthropic/v1/complete", key: "" }],
-  ["a path that is not built", 404, "not_found_error", { path: "/v1/messages/batches" }],
+  ["a path that is not built", 404, "not_found_error", { path: "/v1/messages/archive" }],
   ["a wrong method", 405, "invalid_request_error", { path: "/v1/messages" }],
   ["a wrong method at the door", 405, "invalid_request_error", { path: "/anthropic", method: "DELETE" }],
   ["a path that is not in order", 400, "invalid_request_error", { path: "/anthropic//v1/messages", ...POST }],

@@ -344,6 +344,52 @@ describe("public operations", () => {
     }
   });
 
+  test("batches", async () => {
+    const purpose: FormPart = { name: "purpose", content: "batch" };
+    const form = [purpose, filePart('{"custom_id":"a"}\n', { filename: "batch.jsonl" })];
+    const { id } = (await (await sendForm(gateway, form)).json()) as { id: string };
+    const body = { input_file_id: id, endpoint: "/v1/chat/completions", completion_window: "24h" };
+    const batch = await call<{ id: string }>("POST", "/v1/batches", { body });
+    await call("POST", "/v1/batches", { body: { ...body, endpoint: "/v1/x" }, invalidBody: true, status: 400 });
+    await call("GET", "/v1/batches");
+    const parameters = { batch_id: batch.id };
+    // Its only line cannot be asked.
+    await waitFor("the batch has failed", async () => {
+      const { status } = await call<{ status: string }>("GET", "/v1/batches/{batch_id}", { parameters });
+      return status === "failed";
+    });
+    await call("POST", "/v1/batches/{batch_id}/cancel", { parameters, status: 409 });
+    await call("GET", "/v1/batches", { query: "?limit=0", status: 400 });
+    await call("GET", "/v1/batches/{batch_id}", { parameters: { batch_id: batch.id } });
+    await call("GET", "/v1/batches/{batch_id}", { parameters: { batch_id: "x" }, status: 404 });
+  });
+
+  test.each([["/v1/messages/batches"], ["/anthropic/v1/messages/batches"]])("batches at %s", async (path) => {
+    const params = { model: "demo", max_tokens: 8, messages: MESSAGES };
+    const requests = [
+      { custom_id: "a", params },
+      { custom_id: "b", params: { ...params, model: "not-served" } },
+    ];
+    const one = `${path}/{message_batch_id}`;
+    const { id } = await call<{ id: string }>("POST", path, { body: { requests } });
+    await call("POST", path, { body: { requests: [{}] }, invalidBody: true, status: 400 });
+    const parameters = { message_batch_id: id };
+    await waitFor("the batch has ended", async () => {
+      const batch = await call<{ processing_status: string }>("GET", one, { parameters });
+      return batch.processing_status === "ended";
+    });
+    await call("GET", path);
+    await call("GET", path, { query: "?limit=0", status: 400 });
+    expect(await call<unknown[]>("GET", `${one}/results`, { parameters })).toHaveLength(2);
+    await call("POST", `${one}/cancel`, { parameters, status: 400 });
+    await call("DELETE", one, { parameters });
+    await call("GET", one, { parameters, status: 404 });
+    await call("GET", `${one}/results`, { parameters, status: 404 });
+    const other = await call<{ id: string }>("POST", path, { body: { requests: [{ custom_id: "a", params }] } });
+    const cancelled = await gateway.fetch(`${path}/${other.id}/cancel`, { method: "POST" });
+    expect([200, 400]).toContain(cancelled.status);
+  });
+
   test("tool calls", async () => {
     const tools = [{ type: "function", function: { name: "look_up", parameters: { type: "object" } } }];
     const body = { model, messages: MESSAGES, tools, tool_choice: "required" };
@@ -443,8 +489,11 @@ test("what is switched off", async () => {
       admin: { stats: { enabled: false } },
       metrics: { enabled: false },
       files: { enabled: false },
+      batches: { enabled: false },
     },
   });
+  await call("GET", "/v1/batches", { from, status: 404 });
+  await call("GET", "/admin/batches", { from });
   await call("GET", "/admin/files", { from });
   await call("GET", "/v1/files", { from, status: 404 });
   for (const path of ["/admin/stats", "/admin/stats/costs", "/metrics"]) await call("GET", path, { from, status: 404 });
@@ -493,6 +542,32 @@ describe("observation", () => {
     await call("GET", "/admin/acp/status");
     await call("GET", "/admin/acp/sessions");
     await call("GET", "/admin/acp/agent.json");
+  });
+
+  test("batches of all callers", async () => {
+    const requests = [
+      { custom_id: "a", params: { model: "demo", max_tokens: 8, messages: [{ role: "user", content: "Hi" }] } },
+    ];
+    for (let index = 0; index < 2; index++) await gateway.post("/v1/messages/batches", { requests });
+    interface Page {
+      batches: { id: string; status: string }[];
+      next: string | null;
+    }
+    const first = await call<Page>("GET", "/admin/batches", { query: "?limit=1" });
+    expect(first.batches).toHaveLength(1);
+    const second = await call<Page>("GET", "/admin/batches", { query: `?limit=1&cursor=${first.next}` });
+    expect(second.batches).toHaveLength(1);
+    const id = first.batches[0]?.id as string;
+    expect(second.batches[0]?.id).not.toBe(id);
+    const parameters = { id };
+    await waitFor("the batch has ended", async () => {
+      const { has_ended } = await call<{ has_ended: boolean }>("GET", "/admin/batches/{id}", { parameters });
+      return has_ended;
+    });
+    await call("POST", "/admin/batches/{id}/cancel", { parameters, status: 409 });
+    await call("POST", "/admin/batches/{id}/cancel", { parameters: { id: "x" }, status: 404 });
+    await call("GET", "/admin/batches/{id}", { parameters: { id: "x" }, status: 404 });
+    for (const limit of ["0", "501"]) await call("GET", "/admin/batches", { query: `?limit=${limit}`, status: 400 });
   });
 
   test("GET /admin/files", async () => {

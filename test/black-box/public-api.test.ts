@@ -218,7 +218,7 @@ test("an unknown path is 404 in the standard shape", async () => {
 });
 
 test("a path that other servers have says that it is not in this release", async () => {
-  for (const path of ["/v1/batches", "/v1/videos", "/v1/responses/resp_1", "/v1/threads"]) {
+  for (const path of ["/v1/assistants", "/v1/videos", "/v1/responses/resp_1", "/v1/threads"]) {
     for (const response of [await gateway.fetch(path), await gateway.post(path, {})]) {
       expect((await expectError(response, 404)).message).toBe(`${path} is not in this release.`);
     }

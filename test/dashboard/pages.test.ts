@@ -13,6 +13,7 @@ const PAGES = [
   ["requests", "Requests", "qwen3-32b"],
   ["errors", "Errors", "mixtral-8x7b"],
   ["backends", "Backends", "gpu-4"],
+  ["batches", "Batches", "There are no batches"],
   ["models", "Models", "gpt-5-mini"],
   ["backends?do=add", "Add a backend", "Health check"],
   ["backends/gpu-1?do=edit", "Edit gpu-1", "Health check"],

@@ -1,6 +1,6 @@
-// An inference engine in virtual time: continuous batching with chunked prefill, first come first served.
+// An inference engine with continuous batching and chunked prefill, first come first served, by a clock that may be virtual.
 
-import type { VirtualTime } from "./virtual-time.ts";
+import type { Clock } from "./virtual-time.ts";
 
 export interface EngineShape {
   /** Requests in a batch; further ones wait in the engine. */
@@ -21,6 +21,8 @@ export interface EngineRequest {
   /** Output so far. */
   tokens: number;
   firstToken?(): void;
+  /** Each of them. */
+  token?(): void;
   done(): void;
 }
 
@@ -29,12 +31,12 @@ export class BatchingEngine {
   inputTokens = 0;
   outputTokens = 0;
   shape: EngineShape;
-  readonly #time: VirtualTime;
+  readonly #time: Clock;
   readonly #waiting: EngineRequest[] = [];
   readonly #running: { request: EngineRequest; unread: number }[] = [];
   #isStepping = false;
 
-  constructor(time: VirtualTime, shape: EngineShape) {
+  constructor(time: Clock, shape: EngineShape) {
     this.#time = time;
     this.shape = shape;
   }
@@ -88,6 +90,7 @@ export class BatchingEngine {
       if (one.unread === 0) {
         this.outputTokens++;
         if (++request.tokens === 1) request.firstToken?.();
+        request.token?.();
       }
       if (request.tokens >= request.outputTokens) over.push(request);
       else running[kept++] = one;

@@ -5,7 +5,7 @@ import { AdmissionQueue } from "../../src/admission/queue.ts";
 import { documentSchema } from "../../src/config/sections/registry.ts";
 import { BatchingEngine, type EngineRequest, type EngineShape } from "./batching-engine.ts";
 import { type SeededRandom, seededRandom } from "./seeded-random.ts";
-import { VirtualTime, virtualDeadlines } from "./virtual-time.ts";
+import { type Clock, VirtualTime, virtualDeadlines } from "./virtual-time.ts";
 
 export const POLICIES = [
   "FCFS in the engines",
@@ -51,11 +51,11 @@ export const SCENARIO: Scenario = {
   measuredMs: 1_800_000,
 };
 
-const SMALL_TENANTS = 20;
+export const SMALL_TENANTS = 20;
 /** Of the small tenants so many run jobs in the background, which they say by a low priority. */
 const BACKGROUND_TENANTS = 4;
 /** A client leaves when it has waited so long for its first token. */
-const PATIENCE_MS = 30_000;
+export const PATIENCE_MS = 30_000;
 /** From a client, or the gateway, to an engine. */
 const NETWORK_MS = 1;
 const THINK_MS = 2_000;
@@ -63,7 +63,7 @@ const WEIGHTS = { input: 1, cached: 0.1, output: 2 };
 /** What a gateway expects of an answer whose length it does not know. */
 const EXPECTED_OUTPUT = 256;
 
-interface Request {
+export interface Request {
   tenant: string;
   isSmall: boolean;
   priority: number;
@@ -102,9 +102,20 @@ export interface Outcome {
 
 export async function run(policy: Policy, scenario: Scenario): Promise<Outcome> {
   const time = new VirtualTime();
-  const random = seededRandom(scenario.seed);
   const engines = Array.from({ length: scenario.engines }, () => new BatchingEngine(time, scenario.shape));
   const front = frontOf(policy, time, engines, scenario);
+  const measured = startClients(time, scenario, front);
+  await time.run(
+    () => false,
+    scenario.warmUpMs + scenario.measuredMs,
+    () => {},
+  );
+  return measured(front.limit());
+}
+
+/** What is measured is to be asked for when the time is over. */
+export function startClients(time: Clock, scenario: Scenario, front: Front): (limit: number) => Outcome {
+  const random = seededRandom(scenario.seed);
   const done: Request[] = [];
   const send = (request: Request) => {
     const { over } = request;
@@ -118,16 +129,8 @@ export async function run(policy: Policy, scenario: Scenario): Promise<Outcome> 
   };
   for (let tenant = 0; tenant < SMALL_TENANTS; tenant++) startSmall(tenant, time, random.fork(), scenario, send);
   for (let agent = 0; agent < scenario.agents; agent++) startAgent(time, random.fork(), scenario, send);
-  const served = new Map<string, number>();
   time.schedule(scenario.warmUpMs, () => front.service.clear(), true);
-  const endMs = scenario.warmUpMs + scenario.measuredMs;
-  await time.run(
-    () => false,
-    endMs,
-    () => {},
-  );
-  for (const [tenant, tokens] of front.service) served.set(tenant, tokens);
-  return outcomeOf(done, served, scenario, front.limit());
+  return (limit) => outcomeOf(done, front.service, scenario, limit);
 }
 
 // The clients.
@@ -141,7 +144,7 @@ function draw(random: SeededRandom, { input, cached, output }: Sizes) {
 /** Requests that come independently of each other and of their answers. */
 function startSmall(
   index: number,
-  time: VirtualTime,
+  time: Clock,
   random: SeededRandom,
   { small, smallRate }: Scenario,
   send: (request: Request) => void,
@@ -158,7 +161,7 @@ function startSmall(
 
 /** Thinks, makes several calls at the same time, waits for all of them; a call that is refused is made again. */
 function startAgent(
-  time: VirtualTime,
+  time: Clock,
   random: SeededRandom,
   { heavy, burst }: Scenario,
   send: (request: Request) => void,
@@ -179,20 +182,28 @@ function startAgent(
   think();
 }
 
-function begun({ nowMs }: VirtualTime) {
+function begun({ nowMs }: Clock) {
   return { begunMs: nowMs, firstMs: undefined, hasEnded: false };
 }
 
 // What stands between clients and engines.
 
-interface Front {
+export interface Front {
   send(request: Request): void;
   /** Weighted tokens that each tenant got. */
   readonly service: Map<string, number>;
+}
+
+interface LimitedFront extends Front {
   limit(): number;
 }
 
-function frontOf(policy: Policy, time: VirtualTime, engines: BatchingEngine[], scenario: Scenario): Front {
+/** Weighted tokens of the input, and of the output. */
+export const inputService = ({ input, cached }: Sizes): number =>
+  (input - cached) * WEIGHTS.input + cached * WEIGHTS.cached;
+export const outputService = ({ output }: Sizes): number => output * WEIGHTS.output;
+
+function frontOf(policy: Policy, time: VirtualTime, engines: BatchingEngine[], scenario: Scenario): LimitedFront {
   const service = new Map<string, number>();
   const ask = (engine: BatchingEngine, request: Request, freed: () => void): EngineRequest => {
     const serve = (tokens: number) => service.set(request.tenant, (service.get(request.tenant) ?? 0) + tokens);
@@ -200,10 +211,10 @@ function frontOf(policy: Policy, time: VirtualTime, engines: BatchingEngine[], s
       ...{ inputTokens: request.input - request.cached, outputTokens: request.output, tokens: 0 },
       firstToken() {
         request.firstMs = time.nowMs;
-        serve((request.input - request.cached) * WEIGHTS.input + request.cached * WEIGHTS.cached);
+        serve(inputService(request));
       },
       done() {
-        serve(request.output * WEIGHTS.output);
+        serve(outputService(request));
         freed();
         request.over(true, 0);
       },
@@ -270,7 +281,7 @@ function fairFront(
   scenario: Scenario,
   service: Map<string, number>,
   ask: (engine: BatchingEngine, request: Request, freed: () => void) => EngineRequest,
-): Front {
+): LimitedFront {
   const max_concurrent = policy === "fair, auto" ? "auto" : scenario.shape.slots;
   const settings = documentSchema.parse({
     admission: { enabled: true, per_backend: { max_concurrent }, queue: { fair_by: ["key"] } },
@@ -366,9 +377,9 @@ function percentile(sorted: readonly number[], part: number): number {
  */
 function jain(done: readonly Request[], served: Map<string, number>, total: number): number {
   const demand = new Map<string, number>();
-  for (const { tenant, input, cached, output } of done) {
-    const tokens = (input - cached) * WEIGHTS.input + cached * WEIGHTS.cached + output * WEIGHTS.output;
-    demand.set(tenant, (demand.get(tenant) ?? 0) + tokens);
+  for (const request of done) {
+    const tokens = inputService(request) + outputService(request);
+    demand.set(request.tenant, (demand.get(request.tenant) ?? 0) + tokens);
   }
   demand.set("heavy", Number.POSITIVE_INFINITY);
   let left = total;

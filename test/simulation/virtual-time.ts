@@ -10,7 +10,13 @@ export interface PlannedEvent {
   isQuiet: boolean;
 }
 
-export class VirtualTime {
+/** What engines and clients need of time, virtual or real. */
+export interface Clock {
+  readonly nowMs: number;
+  schedule(delayMs: number, action: () => void, isQuiet?: boolean): void;
+}
+
+export class VirtualTime implements Clock {
   nowMs = 0;
   /** Events that were run. */
   count = 0;

@@ -132,16 +132,18 @@ async function verified(token: string, keys: JWTVerifyGetKey, options: JWTVerify
   }
 }
 
-function callerOf(claims: JWTPayload, { claims: names, clock_skew }: IssuerSettings): Caller {
+function callerOf(claims: JWTPayload, { issuer, claims: names, clock_skew }: IssuerSettings): Caller {
   const user = textOf(claimAt(claims, names.user));
   if (user === undefined) throw refused(`it has no claim '${names.user}', which names its user`);
   const scopes = names.scopes === undefined ? undefined : listOf(claimAt(claims, names.scopes));
+  const models = names.models === undefined ? undefined : listOf(claimAt(claims, names.models));
   return {
     keyId: `jwt:${user}`,
     userId: user,
     organizationId: names.organization === undefined ? undefined : textOf(claimAt(claims, names.organization)),
     scopes: scopes === undefined ? USUAL_SCOPES : new Set(TOKEN_SCOPES.filter((scope) => scopes.includes(scope))),
-    ...modelsOf(names.models === undefined ? undefined : listOf(claimAt(claims, names.models))),
+    ...modelsOf(models),
+    token: { issuer, models },
     requestsPerMinute: undefined,
     expiresAtMs: (claims.exp as number) * 1000 + clock_skew,
   };

@@ -7,6 +7,7 @@ import { adminSection } from "./admin.ts";
 import { admissionSection } from "./admission.ts";
 import { apiKeysSection } from "./api-keys.ts";
 import { backendsSection } from "./backends.ts";
+import { batchesSection } from "./batches.ts";
 import { budgetsSection } from "./budgets.ts";
 import { circuitBreakerSection } from "./circuit-breaker.ts";
 import { deduplicationSection } from "./deduplication.ts";
@@ -64,6 +65,7 @@ const sections = {
   organizations: organizationsSection,
   notifications: notificationsSection,
   files: filesSection,
+  batches: batchesSection,
   admin: adminSection,
   metrics: metricsSection,
   logging: loggingSection,

@@ -4,6 +4,7 @@ import type { ComponentType } from "preact";
 import type { BrowserSession } from "../app/session.ts";
 import { AuditPage } from "../pages/audit.tsx";
 import { BackendsPage } from "../pages/backends.tsx";
+import { BatchesPage } from "../pages/batches.tsx";
 import { BudgetsPage } from "../pages/budgets.tsx";
 import { ConfigurationPage } from "../pages/configuration.tsx";
 import { ErrorsPage } from "../pages/errors.tsx";
@@ -39,6 +40,7 @@ const ENTRIES = {
   request: { label: "Request", page: RequestPage, under: "requests" },
   errors: { label: "Errors", page: ErrorsPage, hasRange: true },
   backends: { label: "Backends", page: BackendsPage, hasRange: true },
+  batches: { label: "Batches", page: BatchesPage },
   models: { label: "Models", page: ModelsPage, hasRange: true },
   queue: { label: "Queue", page: QueuePage },
   routes: { label: "Routes", page: RoutesPage },

@@ -1,0 +1,285 @@
+// Runs the batches that are not finished: takes their input in, asks their lines in turn, and writes their results.
+
+import { rm } from "node:fs/promises";
+import { join } from "node:path";
+import type { Settings } from "../config/sections/registry.ts";
+import { ERRORS } from "../errors/catalog.ts";
+import { GatewayError } from "../errors/gateway-error.ts";
+import type { FileStore, FilesInUse } from "../files/file-store.ts";
+import { reasonOf } from "../files/storage-trouble.ts";
+import { inTime } from "../lib/abortable-delay.ts";
+import { BatchRun } from "./batch-run.ts";
+import {
+  type BatchFault,
+  type BatchLine,
+  hasEnded,
+  type LineAnswer,
+  NO_SUMS,
+  type StoredBatch,
+} from "./batch-store.ts";
+import { BATCH_FORMATS } from "./formats.ts";
+import { openLocalWork } from "./local-work.ts";
+import type { Patience } from "./patience.ts";
+import { takeIn, UnreadableInput } from "./take-in.ts";
+import { writeResults } from "./write-results.ts";
+
+/** Batches under way at the same time, each with some memory; further ones wait in the list. */
+const MAX_RUNS = 256;
+const TICK_MS = 250;
+
+/** A bug is no reason to lose a line: it is asked again, and in the end this is its result. */
+const NO_ANSWER: LineAnswer = {
+  ...{ status: 500, requestId: "", isOutage: true, retryAfterMs: undefined, sums: NO_SUMS },
+  body: JSON.stringify({
+    error: { message: "The gateway could not ask this line.", type: ERRORS.internal.type, code: ERRORS.internal.code },
+  }),
+};
+
+/** Asks the gateway one line, as the caller who created the batch. */
+export type AskLine = (batch: StoredBatch, line: BatchLine, signal: AbortSignal) => Promise<LineAnswer>;
+
+export interface RunnerParts {
+  folder: string;
+  settings(): Settings["batches"];
+  /** Milliseconds since the Unix epoch. */
+  wallTime(): number;
+  files: { inUse: FilesInUse; maxTotalBytes(): number };
+  ask: AskLine;
+  /** A line has its result. */
+  counted(endpoint: string, isError: boolean): void;
+  rows: {
+    /** The oldest that are not finished. */
+    open(limit: number): StoredBatch[];
+    update(batch: StoredBatch): void;
+  };
+  patience: Patience;
+  log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
+}
+
+export type Runner = ReturnType<typeof createRunner>;
+
+export function createRunner(parts: RunnerParts) {
+  const { settings, wallTime, patience, rows, log } = parts;
+  const runs = new Map<string, BatchRun>();
+  let turn = 0;
+  let asking = 0;
+  let isStopping = false;
+  /** There may be batches in the list that are not under way. */
+  let someWait = true;
+  /** Inputs are taken in one after the other. */
+  let lastIntake: Promise<unknown> = Promise.resolve();
+  const timer = setInterval(tick, TICK_MS);
+  timer.unref();
+
+  function tick(): void {
+    if (isStopping) return;
+    for (const run of runs.values()) if (run.batch.expiresAt * 1000 <= wallTime()) run.end("expired");
+    if (someWait && runs.size < MAX_RUNS) {
+      someWait = false;
+      void patience.until(() => rows.open(MAX_RUNS)).then(resume, () => {}); // at the end of everything
+    }
+    pump();
+  }
+
+  function resume(batches: readonly StoredBatch[]): void {
+    for (const batch of batches) activate(batch, true);
+    someWait ||= batches.length === MAX_RUNS;
+  }
+
+  /** `isUrgent`: begins it also where others wait. */
+  function activate(batch: StoredBatch, isRecovered: boolean, isUrgent = false): BatchRun | undefined {
+    const known = runs.get(batch.id);
+    if (known !== undefined || isStopping) return known;
+    if (runs.size >= MAX_RUNS && !isUrgent) {
+      someWait = true;
+      return undefined;
+    }
+    const run = new BatchRun(batch, isRecovered);
+    runs.set(batch.id, run);
+    run.over = live(run).finally(() => runs.delete(batch.id));
+    return run;
+  }
+
+  /** Asks as many lines as there may be, of each batch in turn. */
+  function pump(): void {
+    while (asking < settings().max_concurrent && !isStopping) {
+      const ready = [...runs.values()].filter((run) => run.mayAsk(wallTime()));
+      const run = ready[turn++ % ready.length];
+      if (run === undefined) return;
+      asking++;
+      run.asking++;
+      void askNext(run)
+        .catch((error) => {
+          if (!isStopping)
+            log.error({ batch: run.batch.id, reason: reasonOf(error) }, "a line of a batch was given up");
+        })
+        .finally(() => {
+          asking--;
+          run.asking--;
+          run.look();
+          pump();
+        });
+    }
+  }
+
+  async function askNext(run: BatchRun): Promise<void> {
+    const { batch, work } = run;
+    const line = run.takeReturned(wallTime()) ?? (await run.takeNew());
+    if (line === undefined || work === undefined) return;
+    const answer = await run
+      .during((signal) => parts.ask(batch, line, signal))
+      .catch((error) => {
+        log.error(
+          { batch: batch.id, reason: reasonOf(error) },
+          "a line of a batch could not be asked; it is asked again",
+        );
+        return NO_ANSWER;
+      });
+    // Nothing is known of a line that was broken off.
+    if (answer === undefined) return;
+    if (run.mustWait(line, answer, wallTime())) return;
+    const result = BATCH_FORMATS[batch.format].answered(line.customId, answer, line.isAskedAgain);
+    await work.settle(line, result, answer.sums);
+    run.settled();
+    parts.counted(batch.endpoint, result.isError);
+  }
+
+  const save = (batch: StoredBatch) => patience.until(() => rows.update(batch));
+  const now = () => Math.floor(wallTime() / 1000);
+  const folderOf = ({ id }: StoredBatch) => join(parts.folder, id);
+
+  /** The whole life of a batch in this process. Rejects never. */
+  async function live(run: BatchRun): Promise<void> {
+    const { batch } = run;
+    try {
+      if (batch.status === "validating") await validate(run);
+      if (hasEnded(batch)) return;
+      if (batch.inProgressAt !== undefined) run.use(await openLocalWork(folderOf(batch), batch.total, patience));
+      if (batch.status === "in_progress") {
+        pump();
+        await run.asked;
+      }
+      if (isStopping) return;
+      await finish(run);
+    } catch (error) {
+      if (isStopping) return;
+      log.error({ batch: batch.id, reason: reasonOf(error) }, "a batch has failed");
+      await fail(batch, [{ code: "internal_error", message: "The gateway could not run this batch." }]).catch(() => {});
+    } finally {
+      await run.work?.close().catch(() => {}); // what it has not written is asked again
+    }
+  }
+
+  async function validate(run: BatchRun): Promise<void> {
+    const { batch, ended } = run;
+    const turnToTakeIn = lastIntake.then(() => (ended.aborted ? undefined : patience.until(() => intake(run))));
+    lastIntake = turnToTakeIn.catch(() => {});
+    const taken = await turnToTakeIn;
+    if (taken === undefined || ended.aborted) return;
+    if (taken.total === taken.faulty) return await fail(batch, taken.faults);
+    const { total, faults, model, faulty: failed } = taken;
+    Object.assign(batch, { total, failed, faults, model, status: "in_progress", inProgressAt: now() });
+    await save(batch);
+  }
+
+  async function intake({ batch, ended }: BatchRun) {
+    const { max_bytes, max_lines } = settings();
+    const refused = (code: string, message: string) => ({
+      total: 0,
+      faulty: 0,
+      model: undefined,
+      faults: [{ code, message }],
+    });
+    const unreadable = refused("invalid_input_file", "The input file was deleted, or cannot be read.");
+    try {
+      const store = await requireFiles();
+      const file = store.find(batch.owner, batch.inputFileId ?? "");
+      if (file === undefined) return unreadable;
+      if (file.bytes > max_bytes) {
+        return refused("file_too_large", `The input file has more than ${max_bytes} bytes (batches.max_bytes).`);
+      }
+      const content = await store.content(file, 0, file.bytes);
+      const input = content instanceof Blob ? content.stream() : content;
+      const { format, endpoint } = batch;
+      const places = { folder: folderOf(batch), maxLines: max_lines, signal: ended };
+      return await takeIn(input, { format: BATCH_FORMATS[format], endpoint, ...places });
+    } catch (error) {
+      if (ended.aborted) return undefined;
+      // A storage in trouble names its cause; a file that is gone has none.
+      const isGone = error instanceof GatewayError && error.cause === undefined && parts.files.inUse() !== undefined;
+      if (error instanceof UnreadableInput || isGone) return unreadable;
+      throw error;
+    }
+  }
+
+  async function fail(batch: StoredBatch, faults: readonly BatchFault[]): Promise<void> {
+    const facts = { status: "failed", failedAt: now(), faults } as const;
+    await save({ ...batch, ...facts });
+    Object.assign(batch, facts);
+    await rm(folderOf(batch), { recursive: true, force: true });
+  }
+
+  async function requireFiles(): Promise<FileStore> {
+    const opening = parts.files.inUse();
+    if (opening === undefined) throw new GatewayError(ERRORS.storageUnavailable, "files are off (files.enabled)");
+    return await opening;
+  }
+
+  async function finish(run: BatchRun): Promise<void> {
+    const { batch, work } = run;
+    if (batch.status !== "cancelling" && batch.status !== "finalizing") {
+      Object.assign(batch, { status: "finalizing", finalizingAt: now() });
+      await save(batch);
+    }
+    const isCancelled = batch.status === "cancelling";
+    let isRepeated = run.isRecovered;
+    const written =
+      work &&
+      (await patience.until(async () => {
+        const isAgain = isRepeated;
+        isRepeated = true;
+        const store = await requireFiles();
+        const maxTotalBytes = parts.files.maxTotalBytes();
+        const [format, why] = [
+          BATCH_FORMATS[batch.format],
+          isCancelled ? ("cancelled" as const) : ("expired" as const),
+        ];
+        return await writeResults({ store, maxTotalBytes, format, batch, work, why, isRepeated: isAgain });
+      }));
+    const { outputFileId, errorFileId, unanswered = 0 } = written ?? {};
+    const isExpired = unanswered > 0 || batch.total === 0;
+    const end = isCancelled ? "cancelled" : isExpired ? "expired" : "completed";
+    run.count();
+    const failed = batch.failed + unanswered;
+    const facts = { outputFileId, errorFileId, failed, unanswered, status: end, [`${end}At`]: now() };
+    // Clients must not see an end that a crash or a full disk takes back.
+    await save({ ...batch, ...facts } as StoredBatch);
+    Object.assign(batch, facts);
+    await rm(folderOf(batch), { recursive: true, force: true });
+    log.info({ batch: batch.id, status: end, completed: batch.completed, failed }, `batch ${batch.id} is ${end}`);
+  }
+
+  return {
+    activate,
+    /** One under way, with its counts of now. */
+    find: (id: string) => runs.get(id)?.batch,
+    get running() {
+      return runs.size;
+    },
+    /** Begins no further line. */
+    closing(): void {
+      isStopping = true;
+      clearInterval(timer);
+    },
+    /** Lines under way have this time; those that are broken off are asked again after the next start. */
+    async stop(withinMs: number): Promise<void> {
+      isStopping = true;
+      clearInterval(timer);
+      const idle = Promise.all([...runs.values()].map((run) => run.idle()));
+      await inTime(idle, withinMs);
+      patience.end();
+      for (const run of runs.values()) run.end("stopped");
+      await Promise.all([...runs.values()].map((run) => run.over));
+    },
+  };
+}

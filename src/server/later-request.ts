@@ -1,0 +1,21 @@
+// A request that a part of the gateway makes for a caller who asked for it earlier: without a connection, and without a secret.
+
+import type { CallerReference } from "../access/caller-reference.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
+import type { Server } from "./listener.ts";
+
+export interface LaterRequest {
+  creator: CallerReference;
+  /** The class of the request in the queue. */
+  queueClass: string;
+  /** The answer is over, and everything is known of it; the record lets go of its usage afterwards. */
+  over(record: RequestRecord): void;
+}
+
+/** The server, for code that asks it for the address of the client. */
+export function withoutListener(address: string | undefined): Server {
+  return {
+    requestIP: () => (address === undefined ? null : { address, port: 0, family: "IPv4" }),
+    timeout() {},
+  } as unknown as Server;
+}
