@@ -106,6 +106,49 @@ describe("idleness", () => {
   });
 });
 
+describe("what was charged too much", () => {
+  test("is given back whole while no other tenant waits", () => {
+    const tree = newTree();
+    add(tree, ["default", "only"], request("only"));
+    const only = tree.leaf("default", ["only"]);
+    tree.charge(only, 5_000);
+    tree.giveBack(only, 4_000, 1_000);
+    expect(only.served).toBe(1_000);
+  });
+
+  test("does not let a tenant's further requests go before one that began to wait in the meantime", () => {
+    const tree = newTree();
+    add(tree, ["default", "heavy"], ...Array.from({ length: 500 }, () => request("heavy", 10)));
+    // The gateway expects of each 40 times what it costs.
+    for (let count = 0; count < 100; count++) serve(tree, 1);
+    const heavy = tree.leaf("default", ["heavy"]);
+    tree.charge(heavy, 100 * 390);
+    add(tree, ["default", "small"], request("small", 10), request("small", 10));
+    for (let count = 0; count < 100; count++) tree.giveBack(heavy, 390, 10);
+    expect(serve(tree, 3)).toContain("small");
+  });
+
+  test("never changes the order by more than one request", () => {
+    const steps = fc.array(fc.record({ tokens: fc.nat(1_000), cost: fc.integer({ min: 1, max: 100 }) }));
+    fc.assert(
+      fc.property(fc.nat(10_000), fc.nat(10_000), steps, (own, other, gifts) => {
+        const tree = newTree();
+        add(tree, ["default", "own"], request("own"));
+        add(tree, ["default", "other"], request("other"));
+        const [ownLeaf, otherLeaf] = [tree.leaf("default", ["own"]), tree.leaf("default", ["other"])];
+        tree.charge(ownLeaf, own);
+        tree.charge(otherLeaf, other);
+        for (const { tokens, cost } of gifts) {
+          const before = ownLeaf.served;
+          tree.giveBack(ownLeaf, tokens, cost);
+          expect(ownLeaf.served).toBeLessThanOrEqual(before);
+          expect(ownLeaf.served).toBeGreaterThanOrEqual(Math.min(before, otherLeaf.served - cost));
+        }
+      }),
+    );
+  });
+});
+
 describe("the largest tenant", () => {
   test("is the one with the most requests for its weight, at every level", () => {
     const tree = newTree({ interactive: 10, batch: 1 });

@@ -20,8 +20,10 @@ export interface FairNode<Item> {
   waitingCost: number;
   /** Requests below it that are being answered. */
   inFlight: number;
-  /** Of a leaf: the part of its input that costs less, by its last requests. */
-  cachedPart: number;
+  /** Of a leaf: what its input has cost, by its last requests, for each weighted token that was expected. */
+  inputFactor: number;
+  /** Of a leaf: how many requests that was learned from, as far as it matters. */
+  inputsSeen: number;
   readonly children: Map<string, FairNode<Item>>;
   /** Children with something that waits. */
   readonly active: FairNode<Item>[];
@@ -87,10 +89,25 @@ export class FairTree<Item extends FairItem> {
     return true;
   }
 
-  /** Service of a tenant, in tokens; negative where too much was counted before. */
+  /** Service of a tenant, in tokens. */
   charge(leaf: FairNode<Item>, tokens: number): void {
     for (let node = leaf; node.parent !== undefined; node = node.parent) {
       node.served += tokens / this.#weightAt(node);
+    }
+  }
+
+  /**
+   * Gives back what was charged too much, as far as the tenant does not come more than one request before the least of the others that
+   * wait.
+   *
+   * @param cost - of that request
+   */
+  giveBack(leaf: FairNode<Item>, tokens: number, cost: number): void {
+    for (let node = leaf; node.parent !== undefined; node = node.parent) {
+      const weight = this.#weightAt(node);
+      const others = leastServed(node.parent.active, node);
+      const least = others === Number.POSITIVE_INFINITY ? Number.NEGATIVE_INFINITY : others - cost / weight;
+      node.served = Math.max(node.served - tokens / weight, Math.min(node.served, least));
     }
   }
 
@@ -157,7 +174,8 @@ function childOf<Item>(parent: FairNode<Item>, name: string): FairNode<Item> {
 
 function newNode<Item>(parent: FairNode<Item> | undefined, name: string): FairNode<Item> {
   return {
-    ...{ parent, name, served: 0, waiting: 0, waitingCost: 0, inFlight: 0, cachedPart: 0, lastServed: 0 },
+    ...{ parent, name, served: 0, waiting: 0, waitingCost: 0, inFlight: 0, lastServed: 0 },
+    ...{ inputFactor: 1, inputsSeen: 0 },
     ...{ children: new Map(), active: [], items: [] },
   };
 }
@@ -174,8 +192,13 @@ function lift<Item>(node: FairNode<Item>, parent: FairNode<Item>, credit: number
 /** The least service among the children that wait. */
 function floorOf<Item>({ active, lastServed }: FairNode<Item>): number {
   if (active.length === 0) return lastServed;
+  return leastServed(active);
+}
+
+/** Infinite where no other one waits. */
+function leastServed<Item>(nodes: readonly FairNode<Item>[], except?: FairNode<Item>): number {
   let least = Number.POSITIVE_INFINITY;
-  for (const { served } of active) least = Math.min(least, served);
+  for (const node of nodes) if (node !== except) least = Math.min(least, node.served);
   return least;
 }
 

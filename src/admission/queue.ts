@@ -60,8 +60,8 @@ interface QueueGroup {
   readonly turns: Map<string, number>;
 }
 
-/** What is expected of the next request of a tenant, by its last ones: the part of the input that backends have in their caches. */
-const CACHED_SMOOTHING = 0.1;
+/** What is expected of the next input of a tenant is the mean of its first ones, and later mostly that of the last ten. */
+const INPUTS_REMEMBERED = 10;
 
 interface Queued extends FairItem, Deadline {
   readonly ask: SlotQuery;
@@ -71,6 +71,8 @@ interface Queued extends FairItem, Deadline {
   backends: readonly string[];
   settle: ((granted: Granted) => void) | undefined;
 }
+
+type TokenWeights = AdmissionSettings["token_weights"];
 
 /** A tenth of a second: how old the counts of running streams may be when the next request is chosen. */
 const STREAMS_LOOK_MS = 100;
@@ -137,7 +139,7 @@ export class AdmissionQueue implements Admission {
       backends,
       tokens: tokensOf(ask),
       order: nowMs - ask.ageMs,
-      cost: this.#costOf(ask),
+      cost: this.#costOf(ask, leaf),
       deadlineMs: nowMs + ask.patienceMs,
       expire: () => this.#shed(waiter, "waited_too_long"),
       settle: resolve,
@@ -232,14 +234,21 @@ export class AdmissionQueue implements Admission {
     const { slots, group, leaf, ask } = slot;
     this.#running.remove(slot);
     if (end !== undefined) slots.adaptive?.sample(end, slots.inFlight);
-    if (end?.inputTokens !== undefined && end.inputTokens > 0) {
-      leaf.cachedPart += CACHED_SMOOTHING * ((end.cachedTokens ?? 0) / end.inputTokens - leaf.cachedPart);
-    }
+    if (end?.inputTokens !== undefined) this.#learnInput(leaf, ask, end.inputTokens, end.cachedTokens ?? 0);
     slots.inFlight--;
     slots.tokens -= tokensOf(ask);
     group.tree.answering(leaf, -1);
     if (slots.isRemoved && slots.inFlight === 0) this.#slots.delete(slots.backend);
     else this.#dispatch(slots);
+  }
+
+  /** The gateway's estimate knows neither the backend's tokenizer nor its cache. */
+  #learnInput(leaf: FairNode<Queued>, { inputTokens }: SlotQuery, actual: number, cached: number): void {
+    const { token_weights } = this.#settings;
+    const expected = inputTokens * token_weights.input;
+    if (expected <= 0) return;
+    leaf.inputsSeen = Math.min(leaf.inputsSeen + 1, INPUTS_REMEMBERED);
+    leaf.inputFactor += (inputCost(token_weights, actual, cached) / expected - leaf.inputFactor) / leaf.inputsSeen;
   }
 
   #tellRoom(slots: SlotsAt): void {
@@ -267,9 +276,9 @@ export class AdmissionQueue implements Admission {
     return this.#settings.queue.classes[className]?.weight ?? 1;
   }
 
-  #costOf({ inputTokens, outputTokens }: SlotQuery): number {
-    const { input, output } = this.#settings.token_weights;
-    return inputTokens * input + outputTokens * output;
+  #costOf(ask: SlotQuery, leaf: FairNode<Queued>): number {
+    const { token_weights } = this.#settings;
+    return expectedInputCost(token_weights, ask, leaf) + ask.outputTokens * token_weights.output;
   }
 
   /** Why a request need not begin to wait. One that is refused for room may be another one, which has more than its share. */
@@ -419,8 +428,8 @@ class OwnSlot implements BackendSlot, Partial<Linked<OwnSlot>> {
   readonly leaf: FairNode<Queued>;
   readonly ask: SlotQuery;
   readonly #queue: AdmissionQueue;
-  readonly #weights: AdmissionSettings["token_weights"];
-  readonly #cachedTokens: number;
+  readonly #weights: TokenWeights;
+  readonly #inputCost: number;
   #isOver = false;
   #charged = 0;
   #outputTokens = 0;
@@ -432,7 +441,7 @@ class OwnSlot implements BackendSlot, Partial<Linked<OwnSlot>> {
     group: QueueGroup,
     leaf: FairNode<Queued>,
     ask: SlotQuery,
-    weights: AdmissionSettings["token_weights"],
+    weights: TokenWeights,
   ) {
     this.#queue = queue;
     this.slots = slots;
@@ -440,8 +449,8 @@ class OwnSlot implements BackendSlot, Partial<Linked<OwnSlot>> {
     this.leaf = leaf;
     this.ask = ask;
     this.#weights = weights;
-    this.#cachedTokens = ask.inputTokens * leaf.cachedPart;
-    this.#count(ask.inputTokens, this.#cachedTokens, 0);
+    this.#inputCost = expectedInputCost(weights, ask, leaf);
+    this.#count(this.#inputCost, 0);
   }
 
   get backend(): string {
@@ -454,28 +463,42 @@ class OwnSlot implements BackendSlot, Partial<Linked<OwnSlot>> {
 
   look(): void {
     const tokens = this.#seen?.tokens ?? 0;
-    if (tokens > this.#outputTokens) this.#count(this.ask.inputTokens, this.#cachedTokens, tokens);
+    if (tokens > this.#outputTokens) this.#count(this.#inputCost, tokens);
   }
 
   ended(end: SlotEnd | undefined): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    if (end === undefined) this.#count(0, 0, 0);
+    if (end === undefined) this.#count(0, 0);
     else {
-      const { inputTokens = this.ask.inputTokens, cachedTokens = 0, outputTokens } = end;
-      this.#count(inputTokens, cachedTokens, outputTokens ?? Math.max(this.#outputTokens, this.#seen?.tokens ?? 0));
+      const { inputTokens, cachedTokens = 0, outputTokens } = end;
+      const input = inputTokens === undefined ? this.#inputCost : inputCost(this.#weights, inputTokens, cachedTokens);
+      this.#count(input, outputTokens ?? Math.max(this.#outputTokens, this.#seen?.tokens ?? 0));
     }
     this.#queue.takeBack(this, end);
   }
 
   /** Charges what was not charged yet, or gives back what was too much. */
-  #count(inputTokens: number, cachedTokens: number, outputTokens: number): void {
-    const { input, cached_input, output } = this.#weights;
+  #count(input: number, outputTokens: number): void {
     this.#outputTokens = outputTokens;
-    const cost = Math.max(0, inputTokens - cachedTokens) * input + cachedTokens * cached_input + outputTokens * output;
-    this.group.tree.charge(this.leaf, cost - this.#charged);
+    const cost = input + outputTokens * this.#weights.output;
+    const { tree } = this.group;
+    if (cost >= this.#charged) tree.charge(this.leaf, cost - this.#charged);
+    else tree.giveBack(this.leaf, this.#charged - cost, cost);
     this.#charged = cost;
   }
+}
+
+function expectedInputCost(
+  { input }: TokenWeights,
+  { inputTokens }: SlotQuery,
+  { inputFactor }: FairNode<Queued>,
+): number {
+  return inputTokens * input * inputFactor;
+}
+
+function inputCost(weights: TokenWeights, tokens: number, cached: number): number {
+  return Math.max(0, tokens - cached) * weights.input + cached * weights.cached_input;
 }
 
 function tokensOf({ inputTokens, outputTokens }: SlotQuery): number {

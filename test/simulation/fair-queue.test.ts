@@ -18,6 +18,14 @@ test("small tenants wait as if the heavy one was not there, and the engines lose
   expect(fair.maxMs).toBeLessThan(1.5 * alone.maxMs);
 });
 
+test("nor do they wait longer when the heavy one begins, and its inputs are expected to be larger than they are", async () => {
+  const beginning = { ...short, warmUpMs: 20_000, measuredMs: 120_000, estimate: 1.5 };
+  const alone = await run("fair, a number", { ...beginning, agents: 0 });
+  const fair = await run("fair, a number", beginning);
+  expect(fair.p95Ms).toBeLessThanOrEqual(1.3 * alone.p95Ms);
+  expect(fair.maxMs).toBeLessThan(1.5 * alone.maxMs);
+});
+
 test("with slots that the gateway finds by itself little is lost of that", async () => {
   const later = { ...short, warmUpMs: 600_000 };
   const alone = await run("fair, a number", { ...later, agents: 0 });

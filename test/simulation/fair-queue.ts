@@ -28,6 +28,8 @@ export interface Scenario {
   /** Mean tokens of a call of an agent: its input, what of that is in the engine's cache, its output. */
   heavy: Sizes;
   small: Sizes;
+  /** Tokens of an input that the gateway expects, by the tokens that it has. */
+  estimate: number;
   /** Requests of all small tenants in a second. */
   smallRate: number;
   /** Left out of the measurement. */
@@ -46,6 +48,7 @@ export const SCENARIO: Scenario = {
   shape: { slots: 64, stepMs: 20, sequenceMs: 0.1, inputTokenMs: 0.06, chunkTokens: 2048 },
   heavy: { input: 24_000, cached: 23_000, output: 300 },
   small: { input: 4_000, cached: 0, output: 250 },
+  estimate: 1,
   smallRate: 1.2,
   warmUpMs: 600_000,
   measuredMs: 1_800_000,
@@ -310,7 +313,12 @@ function fairFront(
     send(request) {
       const wanted: SlotQuery = {
         ...{ group, model: "m", class: "default", tenant: [request.tenant], goesFirst: false },
-        ...{ inputTokens: request.input, outputTokens: EXPECTED_OUTPUT, ageMs: 0, patienceMs: PATIENCE_MS },
+        ...{
+          inputTokens: Math.round(request.input * scenario.estimate),
+          outputTokens: EXPECTED_OUTPUT,
+          ageMs: 0,
+          patienceMs: PATIENCE_MS,
+        },
       };
       const tokens = wanted.inputTokens + wanted.outputTokens;
       const free = names.filter((name) => queue.hasRoom(name, tokens));

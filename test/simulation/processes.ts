@@ -15,7 +15,7 @@ const scenario: Scenario = {
   shape: { slots: 12, stepMs: 20, sequenceMs: 0.5, inputTokenMs: 0.06, chunkTokens: 2048 },
   heavy: { input: 5_500, cached: 5_000, output: 120 },
   small: { input: 1_500, cached: 0, output: 50 },
-  ...{ smallRate: 1.2, warmUpMs: 30_000, measuredMs },
+  ...{ estimate: 1, smallRate: 1.2, warmUpMs: 30_000, measuredMs },
 };
 /** So long the gateway needs to find its limit. */
 const autoWarmUpMs = 180_000;
