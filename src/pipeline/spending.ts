@@ -178,8 +178,15 @@ export function isBilled(failure: UpstreamFailure | undefined, seen: TextCount |
 /** The bound that the client has set. */
 export function askedOutput(body: JsonObject, operation: Operation): number | undefined {
   const places = clientProtocol(formatOf(operation)).settings?.max_output_tokens ?? [];
-  const bounds = places.map((place) =>
-    place.split(".").reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), body),
-  );
-  return bounds.find((bound) => typeof bound === "number");
+  for (const place of places) {
+    const bound = memberAt(body, place);
+    if (typeof bound === "number") return bound;
+  }
+  return undefined;
+}
+
+/** @param place - names of members, one inside the other, with dots between them */
+function memberAt(body: JsonObject, place: string): unknown {
+  if (!place.includes(".")) return body[place];
+  return place.split(".").reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), body);
 }

@@ -9,6 +9,7 @@ import { clientLeft } from "../errors/gateway-error.ts";
 import { usualTokensOfBody } from "../generation/token-count.ts";
 import { USUAL_BYTES_PER_TOKEN } from "../generation/token-facts.ts";
 import type { Eventually } from "../lib/eventually.ts";
+import { getOrMake } from "../lib/get-or-make.ts";
 import type { RequestBody } from "../lib/request-body.ts";
 import { isPictureBase64 } from "../media/media-types.ts";
 import type { AnswerAverages } from "./answer-averages.ts";
@@ -47,6 +48,7 @@ export type Turns = ReturnType<typeof createTurns>;
 export function createTurns({ admission, averages, watch, now, waited, shed }: TurnsParts) {
   const groups = new WeakMap<readonly BackendEntry[], string>();
   const watched = new Set<Watched>();
+  const tenants = createTenants();
   let timer: Timer | undefined;
 
   function look(): void {
@@ -92,7 +94,7 @@ export function createTurns({ admission, averages, watch, now, waited, shed }: T
       group: groupOf(model),
       model,
       class: className,
-      tenant: tenantOf(caller, queue.fair_by),
+      tenant: tenants.of(caller, queue.fair_by),
       inputTokens: inputTokensOf(body),
       outputTokens: writesText(operation) && !drawsPictures(operation) ? expectedOutput(request) * choices : 0,
       ageMs: record.sinceStartMs,
@@ -176,13 +178,29 @@ export function createTurns({ admission, averages, watch, now, waited, shed }: T
   };
 }
 
-function tenantOf(caller: RequestContext["caller"], levels: AdmissionSettings["queue"]["fair_by"]): string[] {
-  const tenant: string[] = [];
-  for (const level of levels) {
-    const name = level === "organization" ? caller?.organizationId : level === "user" ? caller?.userId : caller?.keyId;
-    tenant.push(name ?? "");
-  }
-  return tenant;
+type Caller = NonNullable<RequestContext["caller"]>;
+type Levels = AdmissionSettings["queue"]["fair_by"];
+
+const NO_CALLER = {};
+
+/** The names of each caller at the levels of the tree, made once: each request asks for them. */
+function createTenants() {
+  let levels: Levels | undefined;
+  let known = new WeakMap<object, readonly string[]>();
+  return {
+    of(caller: Caller | undefined, fairBy: Levels): readonly string[] {
+      if (fairBy !== levels) {
+        levels = fairBy;
+        known = new WeakMap();
+      }
+      return getOrMake(known, caller ?? NO_CALLER, () => fairBy.map((level) => nameAt(level, caller) ?? ""));
+    },
+  };
+}
+
+function nameAt(level: Levels[number], caller: Caller | undefined): string | undefined {
+  if (level === "organization") return caller?.organizationId;
+  return level === "user" ? caller?.userId : caller?.keyId;
 }
 
 /** Small bodies are not worth a closer look: they hold no pictures, and what the backend counts is charged in the end. */
