@@ -1,5 +1,6 @@
 // The pipeline's side of the queue in front of the backends: what a request asks for, its wait, and what becomes of it.
 
+import type { Caller } from "../access/caller.ts";
 import type { Admission, BackendSlot, Granted, QueuePlace, SlotQuery } from "../admission/admission.ts";
 import { QueueError } from "../admission/refusal.ts";
 import type { BackendEntry } from "../backends/board.ts";
@@ -178,10 +179,9 @@ export function createTurns({ admission, averages, watch, now, waited, shed }: T
   };
 }
 
-type Caller = NonNullable<RequestContext["caller"]>;
 type Levels = AdmissionSettings["queue"]["fair_by"];
 
-const NO_CALLER = {};
+const NO_CALLER: Readonly<object> = {};
 
 /** The names of each caller at the levels of the tree, made once: each request asks for them. */
 function createTenants() {
