@@ -1,7 +1,7 @@
 // The front door for callers that do not speak HTTP: a neutral request in, neutral events out, on the way of every other
 // request, with its limits, its story and its place in the statistics.
 
-import type { Caller } from "../access/caller.ts";
+import type { AccessControl } from "../access/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -27,8 +27,8 @@ import type { ModelNames } from "./routes.ts";
 interface NeutralCall {
   /** Aborts when the answer is no longer wanted. */
   signal: AbortSignal;
-  /** Whose limits and models count; undefined: the gateway's own call, which nothing limits. */
-  caller?: Caller | undefined;
+  /** The key whose limits and models count; undefined: the gateway's own call, which nothing limits. */
+  apiKey?: string | undefined;
 }
 
 export interface NeutralEntry {
@@ -42,6 +42,7 @@ export interface NeutralEntry {
 interface NeutralEntryParts {
   /** Who answers, and who takes over. */
   pipeline: MidStreamParts;
+  access: Pick<AccessControl, "authorize">;
   limiter: Limiter;
   reporter: Pick<RequestReporter, "begun" | "finished">;
   /** A limit has refused a request. */
@@ -54,13 +55,9 @@ interface NeutralEntryParts {
 }
 
 export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
-  const { pipeline, limiter, reporter, limited, aliases, names, settings, clock, newOwnId } = parts;
+  const { pipeline, access, limiter, reporter, limited, aliases, names, settings, clock, newOwnId } = parts;
 
-  function newContext(
-    { caller }: NeutralCall,
-    signal: AbortSignal,
-    { operation, model }: ModelRequest,
-  ): RequestContext {
+  function newContext(signal: AbortSignal, { operation, model }: ModelRequest): RequestContext {
     const clientHeaders = new Headers();
     const trace = resolveTrace(clientHeaders, settings.tracing, () => crypto.randomUUID());
     const record = new RequestRecord(newOwnId(), trace.id, clock.now(), clock.now);
@@ -75,7 +72,7 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
       trace,
       settings,
       client: { signal },
-      caller,
+      caller: undefined,
       clientHeaders,
       peerAddress: () => undefined,
       record,
@@ -84,8 +81,12 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
     };
   }
 
-  /** What is done with it before a backend is looked for. Throws 403 and 429. */
-  async function admit({ caller }: RequestContext, asked: ModelRequest): Promise<void> {
+  /** What is done with it before a backend is looked for. Throws 401, 403 and 429. */
+  async function admit(context: RequestContext, asked: ModelRequest, apiKey: string | undefined): Promise<void> {
+    if (apiKey !== undefined) {
+      await access.authorize(new Headers({ Authorization: `Bearer ${apiKey}` }), "write", context);
+    }
+    const { caller } = context;
     names.requireAllowed(caller, asked.model);
     const { keyId, requestsPerMinute: perMinute } = caller ?? {};
     const decision = await (caller && limiter.take({ clientAddress: undefined, keyId, perMinute, key: undefined }));
@@ -99,12 +100,12 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
       const stop = new AbortController();
       const signal = AbortSignal.any([call.signal, stop.signal]);
       const asked = aliases(modelRequest(neutral));
-      const context = newContext(call, signal, asked);
+      const context = newContext(signal, asked);
       const { record, settings } = context;
       if (settings.telemetry.record_user) record.endUser = neutral.user;
       let status = CLIENT_CLOSED_REQUEST;
       try {
-        await admit(context, asked);
+        await admit(context, asked, call.apiKey);
         reporter.begun(context);
         const client = clientProtocol(neutral.origin.protocol);
         const request = await names.resolve(context, asNeutral(asked, neutral, client));

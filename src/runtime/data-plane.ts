@@ -109,6 +109,7 @@ export function buildDataPlane(
     handleAdmin,
     ...createNeutralEntry({
       pipeline,
+      access: frame.access,
       limiter: parts.limiter,
       reporter: around.reporter,
       limited: around.happened.rateLimited,

@@ -1,7 +1,6 @@
 // A gateway that is asked without HTTP, in front of real sockets: neutral requests in, neutral events out.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import type { Caller } from "../../src/access/caller.ts";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { collect } from "../../src/generation/collect.ts";
 import type { GenerationEvent } from "../../src/generation/events.ts";
@@ -238,26 +237,37 @@ describe("an answer that breaks off", () => {
 });
 
 describe("a caller", () => {
-  const caller = (more: Partial<Caller> = {}): Caller => ({ keyId: "k", allowsModel: undefined, ...more }) as Caller;
+  const apiKey = "sekret-key";
 
   test("may use the models of its key only", async () => {
     const backend = startBackend();
-    const { gateway } = await start([backend]);
-    const asked = readAll(gateway.generate(request, { ...open(), caller: caller({ allowsModel: () => false }) }));
+    const api_keys = { keys: [{ key: apiKey, id: "k", models: ["other"] }] };
+    const { gateway } = await start([backend], { api_keys });
+    const asked = readAll(gateway.generate(request, { ...open(), apiKey }));
     await expect(asked).rejects.toMatchObject({ status: 403 });
     expect(backend.requests).toEqual([]);
   });
 
   test("is limited as its key is; the gateway's own calls are not", async () => {
-    const api_keys = { keys: [{ key: "sekret-key", id: "k", rate_limit: 1 }] };
+    const api_keys = { keys: [{ key: apiKey, id: "k", rate_limit: 1 }] };
     const rate_limiting = { enabled: true };
     const { gateway } = await start([startBackend()], { rate_limiting, api_keys });
     const ask = (call = {}) => readAll(gateway.generate(request, { ...open(), ...call }));
-    const limited = caller({ requestsPerMinute: 1 });
-    await ask({ caller: limited });
-    await expect(ask({ caller: limited })).rejects.toMatchObject({ status: 429 });
+    await ask({ apiKey });
+    await expect(ask({ apiKey })).rejects.toMatchObject({ status: 429 });
     expect(textOf(await ask())).toBe("one two");
   });
+});
+
+test("an unknown key is refused where keys are asked for", async () => {
+  const backend = startBackend();
+  const { gateway } = await start([backend], {
+    api_keys: { mode: "blocking", keys: [{ key: "sekret-key", id: "k" }] },
+  });
+  await expect(readAll(gateway.generate(request, { ...open(), apiKey: "another" }))).rejects.toMatchObject({
+    status: 401,
+  });
+  expect(backend.requests).toEqual([]);
 });
 
 describe("nobody wants the answer any more", () => {

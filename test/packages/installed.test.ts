@@ -1,11 +1,23 @@
 // The packed tarball, installed as users do it, and the executable: in folders that hold nothing of the repository.
 
 import { afterAll, beforeAll, expect, test } from "bun:test";
-import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readdirSync, realpathSync, rmSync } from "node:fs";
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { INSTALL_TIMEOUT_MS } from "../../scripts/npm-programs.ts";
 import { runBounded } from "../../scripts/run-bounded.ts";
+import { FakeBackend } from "../support/fake-backend.ts";
+import { chat, chatStream } from "../support/openai-answers.ts";
+import { ConsumerProject } from "./consumer.ts";
 import { smoke } from "./smoke.ts";
 
 const ROOT = join(import.meta.dir, "..", "..");
@@ -76,6 +88,74 @@ test(
   },
   INSTALL_TIMEOUT_MS,
 );
+
+/** What the declarations must refuse, and what they must know. */
+const TYPED = `
+import { ConfigurationError, createGateway, type GenerationResult } from "signalbox";
+
+const gateway = await createGateway({ config: { backends: [{ name: "a", url: "http://127.0.0.1:1", weight: 2 }] } });
+// @ts-expect-error: a backend has a name
+await createGateway({ config: { backends: [{ url: "http://127.0.0.1:1" }] } });
+// @ts-expect-error: not a section
+await createGateway({ config: { backend: [] } });
+// @ts-expect-error: a message has parts
+gateway.generate({ model: "m", messages: [{ role: "user", content: "hi" }] });
+export const result: GenerationResult = await gateway.generate({ model: "m", messages: [] }).result();
+export const isOurs = (error: unknown): string[] =>
+  error instanceof ConfigurationError ? error.problems.map(({ field }) => field) : [];
+`;
+
+test(
+  "a project uses the tarball as a library, under strict, and its examples run",
+  async () => {
+    const project = await ConsumerProject.make(emptyFolder("consumer"), tarball());
+    writeFileSync(join(project.folder, "src", "typed.ts"), TYPED);
+    expect(await project.typeProblems()).toEqual([]);
+
+    const streaming = new FakeBackend({ models: ["m"], answer: chatStream(["hel", "lo"]) });
+    const plain = new FakeBackend({ models: ["m"], answer: chat("hello") });
+    try {
+      const run = (file: string, { url }: FakeBackend) =>
+        project.succeed([process.execPath, join("src/library", file)], { ENGINE_URL: url });
+      expect(await run("generate.ts", streaming)).toMatch(/^hello\nstop, \w+ tokens\n$/);
+      expect(await run("openai-sdk.ts", plain)).toBe("hello\n");
+      for (const [file, path] of Object.entries({ "bun-serve.ts": "/v1", "hono.ts": "/models/v1", "h3.ts": "/v1" })) {
+        const child = Bun.spawn([process.execPath, join("src/library", file)], {
+          cwd: project.folder,
+          env: { ...process.env, PORT: "0", ENGINE_URL: plain.url },
+          stdio: ["ignore", "pipe", "inherit"],
+        });
+        try {
+          const url = (await firstLine(child.stdout)).replace("listening on ", "").replace(/\/$/, "");
+          const answer = await fetch(`${url}${path}/chat/completions`, {
+            method: "POST",
+            body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] }),
+          });
+          expect([file, answer.status, await answer.text()]).toEqual([file, 200, expect.stringContaining("hello")]);
+          expect(await (await fetch(`${url}/about`)).text()).toBe("ours");
+        } finally {
+          child.kill();
+          await child.exited;
+        }
+      }
+    } finally {
+      streaming.stop();
+      plain.stop();
+    }
+    const inNode = await project.run(["node", "--input-type=module", "-e", 'import "signalbox"']);
+    expect(inNode.stderr).toContain("signalbox is a library for Bun");
+  },
+  INSTALL_TIMEOUT_MS,
+);
+
+async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
+  let text = "";
+  for await (const bytes of output) {
+    text += new TextDecoder().decode(bytes);
+    if (text.includes("\n")) break;
+  }
+  return text.split("\n", 1)[0] as string;
+}
 
 test(
   "the executable of npm run build",
