@@ -49,6 +49,11 @@ export const BatchRecord = component(
     total: count,
     completed: count,
     failed: described(count, "Those without an answer are among them once the batch has ended."),
+    at_vendors: described(count, "Requests that batches of vendors have."),
+    vendor_batches: described(
+      list(shape({ id: described(text, "The vendor's own."), backend: text, requests: count })),
+      "Batches of vendors that have requests of it, or had them: the latest 100.",
+    ),
     per_second: described(orNull(number), "Requests with a result, since the batch began to run."),
     remaining_seconds: described(orNull(count), "At this rate."),
     input_tokens: count,
@@ -159,6 +164,7 @@ function unknownBatch(): GatewayError {
 /** @param now - Unix time in seconds */
 function toRecord(batch: StoredBatch, now: number): BatchRecord {
   const { id, owner, endpoint: path, model = null, status, total, completed, failed, sums, inProgressAt } = batch;
+  const { atVendors = 0, vendorBatches = [] } = batch;
   const endedAt = batch.completedAt ?? batch.expiredAt ?? batch.cancelledAt ?? batch.failedAt;
   const done = completed + failed - (batch.unanswered ?? 0);
   const seconds = inProgressAt === undefined ? undefined : Math.max((endedAt ?? now) - inProgressAt, 1);
@@ -167,6 +173,8 @@ function toRecord(batch: StoredBatch, now: number): BatchRecord {
   return {
     ...{ id, owner, endpoint: path, model, status, total, completed, failed },
     has_ended: hasEnded(batch),
+    at_vendors: atVendors,
+    vendor_batches: vendorBatches.map(({ id: of, backend, lines }) => ({ id: of, backend, requests: lines })),
     per_second: perSecond,
     remaining_seconds: isRunning ? Math.ceil((total - done) / perSecond) : null,
     input_tokens: sums.input,

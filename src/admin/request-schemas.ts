@@ -45,6 +45,7 @@ const rowMembers = {
   client: described(orNull(text), "Address of the client, behind trusted proxies."),
   target: described(orNull(text), "Method and path, of a request that was refused before it was known what it asks."),
   backend: orNull(text),
+  vendor_batch: described(orNull(text), "The batch of the backend's vendor that has answered, by the vendor's id."),
   status: orNull(integer),
   failure: orNull(text),
   code: described(orNull(text), "Of the error that the client was answered with."),

@@ -66,6 +66,7 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: RequestRe
     client: story.clientAddress ?? null,
     target: story.target ?? null,
     backend: story.backend ?? null,
+    vendor_batch: story.vendorBatch ?? null,
     status: story.status ?? null,
     failure: story.failure ?? null,
     code: story.code ?? null,
@@ -79,10 +80,8 @@ export function requestRow(stories: Pick<Stories, "startedAt">, story: RequestRe
 
 /** For the holder of its key: without backends, whose words may quote more than the key may know. */
 export function ownRow(stories: Pick<Stories, "startedAt">, story: RequestRecord, cost: number | undefined) {
-  const { key_id, user_id, organization_id, client, target, backend, failure, attempts, ...row } = requestRow(
-    stories,
-    story,
-  );
+  const { key_id, user_id, organization_id, client, target, backend, vendor_batch, failure, attempts, ...row } =
+    requestRow(stories, story);
   return {
     ...row,
     model: story.shownModel,

@@ -45,6 +45,7 @@ const modelMetadata = shape(
           reasoning_tokens: number,
           image: number,
           audio_minute: number,
+          batch_discount: number,
         },
       ),
       "Tokens per 1,000, pictures by the piece, sound by the minute.",

@@ -47,6 +47,8 @@ export interface BackendKind extends Dialect {
   betasInBody?: true;
   /** Its streams come in the frames of AWS, and the names of its errors in a header. */
   answersInFrames?: true;
+  /** Its vendor answers files of requests at a lower price; undefined: it does not, or not where single requests are asked. */
+  batchApi?: BatchApi;
   /** Undefined: the models must be configured. */
   modelList?: ModelList;
   /** Asked for what models take besides text, where the list does not say it: once, or for each model by its name. */
@@ -96,6 +98,16 @@ export interface BackendKind extends Dialect {
   responseHeaders: readonly string[];
   /** Undefined: nothing of the kind is documented. */
   prefill?: Prefill;
+}
+
+/** How a vendor takes batches (src/vendor-batches). */
+export interface BatchApi {
+  /** The requests come in a file, as at OpenAI, or in the body that creates the batch, as at Anthropic. */
+  wire: "files" | "inline";
+  /** The paths that a line can be asked at. */
+  paths: readonly string[];
+  /** Headers of single requests that stand once for a batch: lines that differ in them go into different ones. */
+  headers: readonly string[];
 }
 
 /** The formats that `backends[].protocols` may name, with the usual paths of each. */
@@ -226,7 +238,13 @@ export function probe(
   return { method: "GET", path, fallbackPaths, acceptStatus: [200], warmupStatus: [503], ...more };
 }
 
-/** What is known of a format, without where its vendor is found, what the keys there are called and which files it has. */
-export function formatOfRow({ defaultUrl: _, environment: __, keepsFiles: ___, ...row }: BackendKind): BackendKind {
+/** What is known of a format, without where its vendor is found, what the keys there are called and which files and batches it has. */
+export function formatOfRow({
+  defaultUrl: _,
+  environment: __,
+  keepsFiles: ___,
+  batchApi: ____,
+  ...row
+}: BackendKind): BackendKind {
   return row;
 }

@@ -158,6 +158,11 @@ const ROWS: Readonly<Record<Exclude<BackendKindName, "bedrock" | "vertex">, Back
     defaultUrl: "https://api.openai.com",
     environment: { keys: ["OPENAI_API_KEY"], url: "OPENAI_BASE_URL", isFound: true },
     paths: { ...OPENAI_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS, ...MODERATION_PATHS, responses: "/v1/responses" },
+    batchApi: {
+      wire: "files",
+      paths: ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions"],
+      headers: ["openai-organization", "openai-project", "openai-beta"],
+    },
     probe: probe("/v1/models"),
     ownedBy: "openai",
     ownsNames: true,
@@ -202,6 +207,7 @@ const ROWS: Readonly<Record<Exclude<BackendKindName, "bedrock" | "vertex">, Back
     auth: { header: "x-api-key", scheme: "bare" },
     headers: { "anthropic-version": "2023-06-01" },
     paths: { messages: "/v1/messages", "count-tokens": "/v1/messages/count_tokens" },
+    batchApi: { wire: "inline", paths: ["/v1/messages"], headers: ["anthropic-version", "anthropic-beta"] },
     modelList: {
       path: "/v1/models",
       pages: { query: "limit=1000", cursor: "last_id", parameter: "after_id", more: "has_more" },

@@ -2,6 +2,7 @@
 
 import type { BatchLine, LineAnswer, StoredBatch } from "./batch-store.ts";
 import type { BatchWork } from "./batch-work.ts";
+import type { VendorDesk } from "./vendor/vendor-desk.ts";
 
 /** Lines that wait, while further ones are begun: so many at most. */
 const MAX_RETURNED = 256;
@@ -30,6 +31,8 @@ export class BatchRun {
   /** Lines under way, or about to be. */
   asking = 0;
   #work: BatchWork | undefined;
+  /** What vendors answer by batches of theirs; undefined: nothing. */
+  desk: VendorDesk | undefined;
   readonly #ended = new AbortController();
   /** One for each line, so that none leaves a listener behind. */
   readonly #lines = new Set<AbortController>();
@@ -67,6 +70,7 @@ export class BatchRun {
   end(reason: "expired" | "cancelled" | "stopped"): void {
     if (this.ended.aborted) return;
     this.#ended.abort(reason);
+    this.desk?.end(reason);
     for (const line of this.#lines) line.abort(reason);
     this.look();
   }
@@ -87,6 +91,8 @@ export class BatchRun {
 
   async takeNew(): Promise<BatchLine | undefined> {
     if (!this.#mayAskNew()) return undefined;
+    const released = await this.desk?.nextReleased();
+    if (released !== undefined || this.#isDry) return released;
     const line = await this.#work?.next();
     if (line === undefined) this.#isDry = true;
     return line;
@@ -139,7 +145,9 @@ export class BatchRun {
   look(): void {
     if (this.asking > 0) return;
     this.#isIdle?.();
-    if (this.ended.aborted || (this.#isDry && this.#returned.length === 0)) this.#isAsked();
+    const isDone = this.#isDry && this.#returned.length === 0;
+    if (isDone) this.desk?.flush();
+    if (this.ended.aborted || (isDone && this.desk?.isBusy !== true)) this.#isAsked();
   }
 
   /** Resolves when no line is under way. */
@@ -151,6 +159,7 @@ export class BatchRun {
   }
 
   #mayAskNew(): boolean {
-    return !this.#isDry && this.#returned.length < MAX_RETURNED;
+    const hasMore = !this.#isDry || this.desk?.hasReleased === true;
+    return hasMore && this.#returned.length < MAX_RETURNED;
   }
 }

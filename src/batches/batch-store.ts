@@ -73,6 +73,10 @@ export interface StoredBatch {
   /** Failed ones that have no answer: the batch has ended before. */
   unanswered?: number | undefined;
   sums: LineSums;
+  /** Lines that batches of vendors have, of those that have no result. */
+  atVendors?: number;
+  /** The latest of these batches. */
+  vendorBatches?: readonly VendorBatch[];
   createdAt: number;
   /** The end of the completion window. */
   expiresAt: number;
@@ -83,6 +87,14 @@ export interface StoredBatch {
   expiredAt?: number | undefined;
   cancellingAt?: number | undefined;
   cancelledAt?: number | undefined;
+}
+
+/** A batch at a vendor, of lines of this one. */
+export interface VendorBatch {
+  /** The vendor's own. */
+  id: string;
+  backend: string;
+  lines: number;
 }
 
 /** What a client gives. */

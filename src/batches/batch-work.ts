@@ -14,5 +14,22 @@ export interface BatchWork {
   results(): AsyncIterable<LineResult>;
   /** The custom_id of each line without a result. */
   unsettled(): AsyncIterable<string>;
+  /** Lines can be held back for a vendor; undefined: they cannot here. */
+  readonly held?: HeldLines;
   close(): Promise<void>;
+}
+
+/** Lines that next() passes over, because a vendor's batch has them. */
+export interface HeldLines {
+  /** For what is kept of them. */
+  readonly folder: string;
+  /** False for a line that has its result. */
+  hold(position: number): boolean;
+  isDone(position: number): boolean;
+  /** One that was handed out by next(): when it resolves, a crash does not make it one that is asked again. */
+  notSent(line: BatchLine): Promise<void>;
+  /** One that is held. */
+  line(position: number): Promise<BatchLine>;
+  /** The same, noted as begun. */
+  begin(position: number): Promise<BatchLine>;
 }

@@ -10,7 +10,7 @@ import type { BatchesInUse } from "./batch-store.ts";
 import { batchTrouble } from "./batch-trouble.ts";
 import type { BatchStoreParts, OpenBatches } from "./store.ts";
 
-interface BatchesParts extends Pick<BatchStoreParts, "files" | "ask" | "counted"> {
+interface BatchesParts extends Pick<BatchStoreParts, "files" | "ask" | "counted" | "vendors"> {
   /** Where a path of the settings leads. */
   dataPath(path: string): string;
   clock: Pick<Clock, "wallTime">;

@@ -1,15 +1,17 @@
-// Records of a batch's log, one line each: a line of the input was begun, has its result, or cannot be asked.
+// Records of a batch's log, one line each: a line of the input was begun, was not sent after all, has its result, or cannot be asked.
 
 import type { LineResult, LineSums } from "./batch-store.ts";
 
 export type LogRecord =
   | { kind: "begun"; position: number }
+  | { kind: "unsent"; position: number }
   | { kind: "result"; position: number; sums: LineSums; result: LineResult }
   | { kind: "faulty"; result: LineResult };
 
 const RESULT = /^r (\d+) ([oe]) (\d+) (\d+) (\d+) (\d+) (\d+) (\d+) /;
 const FAULTY = /^b (\d+) /;
 const BEGUN = /^s (\d+)$/;
+const UNSENT = /^n (\d+)$/;
 /** Longer than every head. */
 const HEAD_BYTES = 200;
 
@@ -17,6 +19,11 @@ const decoder = new TextDecoder();
 
 export function begunRecord(position: number): string {
   return `s ${position}\n`;
+}
+
+/** The line was begun, and no backend has got it. */
+export function unsentRecord(position: number): string {
+  return `n ${position}\n`;
 }
 
 export function resultRecord(position: number, { isError, text }: LineResult, sums: LineSums): string {
@@ -34,6 +41,8 @@ export function readRecord(line: Uint8Array): LogRecord | undefined {
   const head = decoder.decode(line.subarray(0, HEAD_BYTES));
   const begun = BEGUN.exec(head);
   if (begun !== null) return { kind: "begun", position: Number(begun[1]) };
+  const unsent = UNSENT.exec(head);
+  if (unsent !== null) return { kind: "unsent", position: Number(unsent[1]) };
   const faulty = FAULTY.exec(head);
   if (faulty !== null) {
     const text = restOf(line, faulty[0], Number(faulty[1]));

@@ -8,6 +8,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import type { FileStore, FilesInUse } from "../files/file-store.ts";
 import { reasonOf } from "../files/storage-trouble.ts";
 import { inTime } from "../lib/abortable-delay.ts";
+import { ByteAllowance } from "../lib/byte-allowance.ts";
 import { BatchRun } from "./batch-run.ts";
 import {
   type BatchFault,
@@ -17,15 +18,22 @@ import {
   NO_SUMS,
   type StoredBatch,
 } from "./batch-store.ts";
+import type { BatchWork } from "./batch-work.ts";
 import { BATCH_FORMATS } from "./formats.ts";
 import { openLocalWork } from "./local-work.ts";
 import type { Patience } from "./patience.ts";
 import { takeIn, UnreadableInput } from "./take-in.ts";
+import { hasGroups } from "./vendor/group-files.ts";
+import type { VendorBatchApi } from "./vendor/vendor-api.ts";
+import { KEPT_BYTES, VendorDesk } from "./vendor/vendor-desk.ts";
+import type { VendorTurn } from "./vendor/vendor-turn.ts";
 import { writeResults } from "./write-results.ts";
 
 /** Batches under way at the same time, each with some memory; further ones wait in the list. */
 const MAX_RUNS = 256;
 const TICK_MS = 250;
+/** Lines of all batches whose budgets are kept while vendors have them; further ones are asked one by one. */
+const MAX_KEPT_BUDGETS = 200_000;
 
 /** A bug is no reason to lose a line: it is asked again, and in the end this is its result. */
 const NO_ANSWER: LineAnswer = {
@@ -35,8 +43,13 @@ const NO_ANSWER: LineAnswer = {
   }),
 };
 
-/** Asks the gateway one line, as the caller who created the batch. */
-export type AskLine = (batch: StoredBatch, line: BatchLine, signal: AbortSignal) => Promise<LineAnswer>;
+/** Asks the gateway one line, as the caller who created the batch. Where it was handed over, the turn says so. */
+export type AskLine = (
+  batch: StoredBatch,
+  line: BatchLine,
+  signal: AbortSignal,
+  turn: VendorTurn | undefined,
+) => Promise<LineAnswer>;
 
 export interface RunnerParts {
   folder: string;
@@ -45,6 +58,8 @@ export interface RunnerParts {
   wallTime(): number;
   files: { inUse: FilesInUse; maxTotalBytes(): number };
   ask: AskLine;
+  /** Undefined: none is asked for batches. */
+  vendors?: VendorBatchApi | undefined;
   /** A line has its result. */
   counted(endpoint: string, isError: boolean): void;
   rows: {
@@ -53,7 +68,7 @@ export interface RunnerParts {
     update(batch: StoredBatch): void;
   };
   patience: Patience;
-  log: { info(fields: object, message: string): void; error(fields: object, message: string): void };
+  log: Record<"info" | "warn" | "error", (fields: object, message: string) => void>;
 }
 
 export type Runner = ReturnType<typeof createRunner>;
@@ -61,6 +76,7 @@ export type Runner = ReturnType<typeof createRunner>;
 export function createRunner(parts: RunnerParts) {
   const { settings, wallTime, patience, rows, log } = parts;
   const runs = new Map<string, BatchRun>();
+  const keptBudgets = new ByteAllowance(MAX_KEPT_BUDGETS * KEPT_BYTES);
   let turn = 0;
   let asking = 0;
   let isStopping = false;
@@ -123,25 +139,73 @@ export function createRunner(parts: RunnerParts) {
   }
 
   async function askNext(run: BatchRun): Promise<void> {
-    const { batch, work } = run;
+    const { work } = run;
     const line = run.takeReturned(wallTime()) ?? (await run.takeNew());
     if (line === undefined || work === undefined) return;
-    const answer = await run
-      .during((signal) => parts.ask(batch, line, signal))
-      .catch((error) => {
-        log.error(
-          { batch: batch.id, reason: reasonOf(error) },
-          "a line of a batch could not be asked; it is asked again",
-        );
-        return NO_ANSWER;
-      });
+    const vendorTurn = run.desk?.turnOf(line);
+    const answer = await askOnce(run, line, vendorTurn);
     // Nothing is known of a line that was broken off.
-    if (answer === undefined) return;
+    if (answer === undefined || vendorTurn?.isHandedOver === true) return;
     if (run.mustWait(line, answer, wallTime())) return;
+    await settle(run, work, line, answer);
+  }
+
+  /** Undefined where it was broken off. */
+  async function askOnce(run: BatchRun, line: BatchLine, vendorTurn?: VendorTurn): Promise<LineAnswer | undefined> {
+    const { batch } = run;
+    try {
+      return await run.during((signal) => parts.ask(batch, line, signal, vendorTurn));
+    } catch (error) {
+      const facts = { batch: batch.id, reason: reasonOf(error) };
+      log.error(facts, "a line of a batch could not be asked; it is asked again");
+      return NO_ANSWER;
+    }
+  }
+
+  async function settle(run: BatchRun, work: BatchWork, line: BatchLine, answer: LineAnswer): Promise<void> {
+    const { batch } = run;
     const result = BATCH_FORMATS[batch.format].answered(line.customId, answer, line.isAskedAgain);
     await work.settle(line, result, answer.sums);
     run.settled();
     parts.counted(batch.endpoint, result.isError);
+  }
+
+  /** What a vendor has answered to a line. False: it could not be read now. */
+  async function takeVendorAnswer(run: BatchRun, line: BatchLine, vendorTurn: VendorTurn): Promise<boolean> {
+    const { work, desk } = run;
+    run.asking++;
+    try {
+      const answer = await askOnce(run, line, vendorTurn);
+      if (answer === undefined || work === undefined) return true;
+      const isRefusedForNow = answer.status === 429 || answer.status === 503;
+      if (isRefusedForNow && !vendorTurn.isUsed) return false;
+      desk?.askDirectly(line);
+      if (!run.mustWait(line, answer, wallTime())) await settle(run, work, line, answer);
+      return true;
+    } finally {
+      run.asking--;
+      run.look();
+      pump();
+    }
+  }
+
+  async function openDesk(run: BatchRun, { held }: BatchWork): Promise<VendorDesk | undefined> {
+    // One that began without them goes on without them.
+    const { vendors: api } = parts;
+    if (api === undefined || held === undefined) return undefined;
+    if (settings().vendor === false && !hasGroups(held.folder)) return undefined;
+    return await VendorDesk.open({
+      ...{ batch: run.batch, held, api, memory: keptBudgets, wallTime, patience, log },
+      mayUse(backend) {
+        const { vendor } = settings();
+        return typeof vendor === "boolean" ? vendor : vendor.includes(backend);
+      },
+      answered: (line, vendorTurn) => takeVendorAnswer(run, line, vendorTurn),
+      changed() {
+        run.look();
+        pump();
+      },
+    });
   }
 
   const save = (batch: StoredBatch) => patience.until(() => rows.update(batch));
@@ -154,8 +218,13 @@ export function createRunner(parts: RunnerParts) {
     try {
       if (batch.status === "validating") await validate(run);
       if (hasEnded(batch)) return;
-      if (batch.inProgressAt !== undefined) run.use(await openLocalWork(folderOf(batch), batch.total, patience));
+      if (batch.inProgressAt !== undefined) {
+        const work = await openLocalWork(folderOf(batch), batch.total, patience);
+        run.desk = await openDesk(run, work);
+        run.use(work);
+      }
       if (batch.status === "in_progress") {
+        run.desk?.start();
         pump();
         await run.asked;
       }
@@ -167,6 +236,8 @@ export function createRunner(parts: RunnerParts) {
       await fail(batch, [{ code: "internal_error", message: "The gateway could not run this batch." }]).catch(() => {});
     } finally {
       await run.work?.close().catch(() => {}); // what it has not written is asked again
+      if (!isStopping) run.desk?.end("cancelled");
+      await run.desk?.close();
     }
   }
 
@@ -227,6 +298,7 @@ export function createRunner(parts: RunnerParts) {
 
   async function finish(run: BatchRun): Promise<void> {
     const { batch, work } = run;
+    run.desk?.end(batch.status === "cancelling" ? "cancelled" : "expired");
     if (batch.status !== "cancelling" && batch.status !== "finalizing") {
       Object.assign(batch, { status: "finalizing", finalizingAt: now() });
       await save(batch);
@@ -251,7 +323,7 @@ export function createRunner(parts: RunnerParts) {
     const end = isCancelled ? "cancelled" : isExpired ? "expired" : "completed";
     run.count();
     const failed = batch.failed + unanswered;
-    const facts = { outputFileId, errorFileId, failed, unanswered, status: end, [`${end}At`]: now() };
+    const facts = { outputFileId, errorFileId, failed, unanswered, atVendors: 0, status: end, [`${end}At`]: now() };
     // Clients must not see an end that a crash or a full disk takes back.
     await save({ ...batch, ...facts } as StoredBatch);
     Object.assign(batch, facts);
@@ -278,7 +350,10 @@ export function createRunner(parts: RunnerParts) {
       const idle = Promise.all([...runs.values()].map((run) => run.idle()));
       await inTime(idle, withinMs);
       patience.end();
-      for (const run of runs.values()) run.end("stopped");
+      for (const run of runs.values()) {
+        run.end("stopped");
+        run.desk?.stop();
+      }
       await Promise.all([...runs.values()].map((run) => run.over));
     },
   };

@@ -27,7 +27,7 @@ const EXPIRY_INTERVAL_MS = 60_000;
 type BatchLog = RunnerParts["log"] & Parameters<typeof createPatience>[0];
 
 export interface BatchStoreParts
-  extends Pick<RunnerParts, "folder" | "settings" | "wallTime" | "files" | "ask" | "counted"> {
+  extends Pick<RunnerParts, "folder" | "settings" | "wallTime" | "files" | "ask" | "counted" | "vendors"> {
   log: BatchLog;
 }
 

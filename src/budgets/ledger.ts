@@ -415,7 +415,7 @@ function* latestOf(uses: RecencyList<Account>): Iterable<Account> {
 
 /** The model of a budget that is spent is let in: else none would answer. */
 function mayRefuse({ rule: { whenExceeded } }: Account, spender: Spender): boolean {
-  return whenExceeded !== "warn" && !isStandIn(whenExceeded, spender);
+  return spender.isOwed !== true && whenExceeded !== "warn" && !isStandIn(whenExceeded, spender);
 }
 
 function rememberedMatches(rules: () => Rules) {

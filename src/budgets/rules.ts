@@ -25,6 +25,8 @@ export interface Payer {
 export interface Spender extends Payer {
   model: string;
   backend: string;
+  /** It is spent already: no limit refuses it. */
+  isOwed?: true;
 }
 
 interface Limit {

@@ -20,6 +20,8 @@ export interface Usage {
   images?: number;
   /** Sound that was heard, in seconds, where a vendor counts no tokens of it. */
   audioSeconds?: number;
+  /** A batch of the vendor has answered, which has a price of its own. */
+  isBatched?: true;
 }
 
 /** Prompt tokens that were neither read from nor written to a cache; never below 0. */

@@ -18,6 +18,7 @@ export function pricesIn(metadata: ModelMetadataSource): PriceOf {
         reasoningTokens: pricing.reasoning_tokens,
         image: pricing.image,
         audioMinute: pricing.audio_minute,
+        batchDiscount: pricing.batch_discount,
       }
     );
   };

@@ -21,6 +21,7 @@ import type { RequestReporter } from "./observe.ts";
 import { PREFIX_HEADER, type PromptPrefixes } from "./prefixes.ts";
 import { sendSideBySide } from "./side-by-side.ts";
 import { type Held, isBilled, type Spending } from "./spending.ts";
+import { offerToVendor } from "./vendor-offer.ts";
 
 /** `entry` is the backend of the last attempt. */
 export type ForwardResult = { entry: BackendEntry } & (
@@ -45,7 +46,7 @@ export interface AttemptParts {
   /** Undefined: prompts that begin alike are not looked for. */
   prefixes?: PromptPrefixes | undefined;
   /** Undefined: there are no budgets. */
-  spending?: Spending | undefined;
+  spending?: Pick<Spending, "reserve"> | undefined;
   /** How long answers are; undefined: no budgets and no queue ask for it. */
   averages?: Pick<AnswerAverages, "add"> | undefined;
   /** Counts the attempt. */
@@ -131,6 +132,7 @@ export async function attempt(
       claim = prefixes?.claimOf(prefix, name);
     }
     const { sideBySide } = prepared;
+    if (context.vendorTurn !== undefined) await offerToVendor(context, request, entry, outgoing, held, sideBySide);
     const outcome =
       sideBySide === undefined
         ? await sender.send(entry, outgoing, settings)

@@ -2,6 +2,7 @@
 
 import type { Caller } from "../access/caller.ts";
 import type { Backend } from "../backends/backend.ts";
+import type { VendorTurn } from "../batches/vendor/vendor-turn.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
 import type { AttemptStep, RequestRecord } from "../stats/request-record.ts";
@@ -28,6 +29,8 @@ export interface RequestContext {
   heldBytes: number;
   /** The class in the queue that the gateway itself gives it; undefined: that of its key, its route or its header. */
   queueClass?: string | undefined;
+  /** Of a line of a batch that a vendor's own batch may answer. */
+  vendorTurn?: VendorTurn | undefined;
   /** Hears when the request begins to wait in the queue, and when that is over. */
   queue?: { entered(): void; left(): void } | undefined;
   /** Undefined where the request is not recorded as spans. */

@@ -23,7 +23,11 @@ export function withEmbeddingBatches(generate: Generate, mostInputs: (model: str
     let last: Generated | undefined;
     let answer: JsonObject = {};
     for (let start = 0; start < input.length; start += most) {
-      last = await generate(context, slice(request, input.slice(start, start + most)), frame);
+      last = await generate(
+        { ...context, vendorTurn: undefined },
+        slice(request, input.slice(start, start + most)),
+        frame,
+      );
       if (last.kind !== "plain") return last;
       answer = JSON.parse(decoder.decode(last.result.body)) as JsonObject;
       for (const vector of answer.data as JsonObject[]) vectors.push({ ...vector, index: vectors.length });

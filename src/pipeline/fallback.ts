@@ -12,6 +12,7 @@ import type { RequestContext } from "./context.ts";
 import type { Forwarder } from "./forward.ts";
 import type { ModelRequest } from "./model-request.ts";
 import { forTarget } from "./routes.ts";
+import type { VendorReader } from "./vendor-answer.ts";
 
 interface FailureReason {
   model: string;
@@ -40,7 +41,7 @@ const OVER_BUDGET = "budget";
 const NO_REASONS: readonly FailureReason[] = [];
 const NO_ARMS: readonly RouteArm[] = [];
 
-export function createFallbackChains(forwarder: Forwarder) {
+export function createFallbackChains(forwarder: Forwarder, readVendorAnswer?: VendorReader) {
   /** The models that may stand in for a model, in order; empty without a chain. */
   function chainOf({ settings }: RequestContext, model: string): readonly string[] {
     const { enabled, fallback_chains, fallback_policy } = settings.fallback;
@@ -55,6 +56,10 @@ export function createFallbackChains(forwarder: Forwarder) {
    * chain exists and none of its models could answer, and a BudgetError where what the request may cost is spent.
    */
   async function walk(context: RequestContext, request: ModelRequest): Promise<FallbackResult> {
+    const { vendorTurn } = context;
+    if (vendorTurn?.answer !== undefined && !vendorTurn.isUsed && readVendorAnswer !== undefined) {
+      return await readVendorAnswer(context, request, vendorTurn);
+    }
     const targets = targetsOf(context, request);
     if (targets.length === 1) {
       let result: FallbackResult;

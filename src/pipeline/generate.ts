@@ -261,7 +261,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
 
   // No async function, and none that waits for it, where nothing has to be waited for: most requests pass through.
   return (context, request, frame) => {
-    const { settings, clientHeaders, caller } = context;
+    const { settings, clientHeaders, caller, vendorTurn } = context;
     const { operation } = request;
     const { value } = request.body;
     const idempotencyKey = clientHeaders.get("idempotency-key");
@@ -276,7 +276,9 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const store = kept !== undefined && bypass === undefined ? cache?.store : undefined;
     // A form holds more than the texts that are compared, and bytes have no words for a copy that fell behind.
     const isComparable = request.body.contentType === undefined && request.answers !== "bytes";
-    const isShared = isComparable && isSharable(settings.deduplication.mode, kept, value, idempotencyKey);
+    // A line that may be handed over has no answer to share, and that of a vendor's batch is its own.
+    const mayShare = isComparable && vendorTurn === undefined;
+    const isShared = mayShare && isSharable(settings.deduplication.mode, kept, value, idempotencyKey);
     const decision = cache === undefined || kept === undefined ? undefined : store !== undefined ? "MISS" : "BYPASS";
     if (store === undefined && !isShared) return generateAlone(context, request, frame, decision, undefined);
 
@@ -298,7 +300,7 @@ export function createGenerator(parts: GeneratorParts): Generate {
       const flight = flightKey(key, caller?.keyId, idempotencyKey);
       return generateShared(context, request, frame, decision, storeUnder, flight);
     }
-    const found = store?.get(key, request.model);
+    const found = vendorTurn?.answer === undefined ? store?.get(key, request.model) : undefined;
     return found instanceof Promise ? found.then(ifItMay) : ifItMay(found);
   };
 }

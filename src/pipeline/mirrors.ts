@@ -108,6 +108,7 @@ async function send(
     ...of,
     client: { signal },
     caller: undefined,
+    vendorTurn: undefined,
     queueClass: lightestOf(of.settings.admission.queue.classes),
     record,
     heldBytes: 0,

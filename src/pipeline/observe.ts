@@ -26,11 +26,13 @@ export interface RecordSink extends Pick<Observer, "attempted"> {
   begun(record: RequestRecord): void;
   /** The request is over: it was read, or it failed. */
   over(record: RequestRecord): void;
+  /** A vendor's batch has got a request that was read: it comes again with its answer. */
+  handedOver?(record: RequestRecord): void;
 }
 
 interface Books {
   observer: Observer;
-  stories: Pick<Stories, "begin" | "end">;
+  stories: Pick<Stories, "begin" | "end" | "forget">;
   errors: Pick<ErrorRecorder, "record">;
   events: Pick<GatewayEvents, "dropped" | "refused">;
   arms: Pick<ArmBook, "over">;
@@ -41,6 +43,7 @@ export function createBooks({ observer, stories, errors, events, arms }: Books):
   return {
     attempted: observer.attempted,
     begun: (record) => stories.begin(record),
+    handedOver: (record) => stories.forget(record),
     over(record) {
       const { status = 0, failure, code = failure, isRead, wasOnlyRefused } = record;
       const cost = isRead ? observer.finished(record) : 0;
@@ -85,6 +88,10 @@ export function createReporter(sink: RecordSink, spans: SpansInUse = { recorder:
     /** Called once per request, when its answer is over; status 499 when the client left. */
     finished(context: RequestContext, status: number, durationMs: number): void {
       const { record, path } = context;
+      if (context.vendorTurn?.isHandedOver === true) {
+        sink.handedOver?.(record);
+        return;
+      }
       const outcome = outcomeOf(record, status);
       if (outcome !== "succeeded") {
         record.failure = failureOf(record, status);

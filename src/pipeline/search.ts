@@ -67,6 +67,7 @@ async function answerWithSearches(
   const unexpected = (error: unknown) => failureOf(error, log, context.id);
   const searching: RequestContext = {
     ...context,
+    vendorTurn: undefined, // its rounds follow one another
     client: { signal },
     clientHeaders: turnHeaders(context.clientHeaders),
   };

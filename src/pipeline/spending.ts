@@ -43,6 +43,9 @@ interface Ended {
 export interface Held {
   /** Counts the text of a stream, which may break off before the backend has counted it. */
   readonly seen: TextCount | undefined;
+  readonly reservation: Reservation;
+  /** The reservation is settled elsewhere: settle() does nothing any more. */
+  keep(): void;
   /** Called once. */
   settle(ended: Ended | undefined): void;
 }
@@ -111,9 +114,16 @@ export function createSpending(parts: SpendingParts) {
   const isCounted = (caller: RequestContext["caller"]) => isOn || caller?.carriesBudget === true;
 
   function held(reservation: Reservation, request: ModelRequest, backend: string): Held {
+    let isKept = false;
     return {
       seen: request.stream && writesText(request.operation) ? new TextCount() : undefined,
-      settle: (ended) => reservation.settle(ended === undefined ? NOTHING : costOf(ended, request, backend)),
+      reservation,
+      keep() {
+        isKept = true;
+      },
+      settle(ended) {
+        if (!isKept) reservation.settle(ended === undefined ? NOTHING : costOf(ended, request, backend));
+      },
     };
   }
 
@@ -143,6 +153,34 @@ export function createSpending(parts: SpendingParts) {
       const reserved = budgets.reserve(spender, bound);
       if (reserved instanceof Promise) return reserved.then((granted) => read(granted, record, request, name));
       return read(reserved, record, request, name);
+    },
+    /**
+     * The same for an answer that a vendor's batch has given already: by what was set aside when the batch got the request, or
+     * beside all limits where that is forgotten.
+     * @param usageOf - what the answer has used, where it was translated
+     */
+    owe(
+      { caller, record }: RequestContext,
+      request: ModelRequest,
+      { backend: { name } }: BackendEntry,
+      kept: Reservation | undefined,
+    ): Eventually<Held | undefined> {
+      const owed = (reservation: Reservation | undefined): Held | undefined =>
+        reservation && {
+          seen: undefined,
+          reservation,
+          keep() {}, // it is read, never handed over
+          settle(ended) {
+            const usage = ended?.usage ?? record.usage;
+            const spent = ended && costOf({ ...ended, usage: usage && { ...usage, isBatched: true } }, request, name);
+            reservation.settle(spent ?? NOTHING);
+          },
+        };
+      if (kept !== undefined) return owed(kept);
+      if (!isCounted(caller)) return undefined;
+      const reserved = budgets.reserve({ ...spenderOf(caller, request.model, name), isOwed: true }, NOTHING);
+      const read = (told: Reserved) => (told.refusal === undefined ? owed(told.reservation) : undefined);
+      return reserved instanceof Promise ? reserved.then(read) : read(reserved);
     },
     /** Notes what is left to the caller of an answer that no attempt was made for. */
     noteQuota({ caller, record }: RequestContext, { model }: ModelRequest): Eventually<void> {

@@ -8,7 +8,7 @@ export type Value = string | number | boolean | readonly string[] | undefined;
 export const COMMON_FACTS = [
   ...(["operation", "model", "answeredBy", "stream", "status", "failure", "outcome", "code", "endedBy"] as const),
   ...(["backend", "keyId", "organizationId", "clientAddress", "target", "cache", "cacheReason"] as const),
-  ...(["route", "arm", "routeReason"] as const),
+  ...(["route", "arm", "routeReason", "vendorBatch"] as const),
 ];
 
 type CommonFact = (typeof COMMON_FACTS)[number];
@@ -64,6 +64,7 @@ export function isCommonOf(common: Common, story: RequestRecord, step: AttemptSt
     common.route === story.route &&
     common.arm === story.arm &&
     common.routeReason === story.routeReason &&
+    common.vendorBatch === story.vendorBatch &&
     common.organizationId === story.organizationId &&
     common.outcome === story.outcome &&
     common.failure === story.failure &&

@@ -18,12 +18,13 @@ interface AskingParts {
 }
 
 export function createLineAsker({ handle, queueClass, costOf }: AskingParts): AskLine {
-  return async ({ endpoint, creator, clientAddress, headers: given }, { body }, signal) => {
+  return async ({ endpoint, creator, clientAddress, headers: given }, { body }, signal, vendorTurn) => {
     let sums = NO_SUMS;
     let isOutage = false;
     const later: LaterRequest = {
       creator,
       queueClass: queueClass(),
+      vendorTurn,
       over(record) {
         sums = sumsOf(record, costOf);
         isOutage = record.isOutage;

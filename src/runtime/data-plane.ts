@@ -40,6 +40,7 @@ import { withWebSearch } from "../pipeline/search.ts";
 import { createSpending } from "../pipeline/spending.ts";
 import { createTurns } from "../pipeline/turns.ts";
 import { mostInputsOf } from "../pipeline/vector-bridge.ts";
+import { createVendorReader } from "../pipeline/vendor-answer.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
@@ -128,7 +129,7 @@ type Pipeline = ReturnType<typeof buildPipeline>;
 function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: Configured) {
   const { fleet, reporter, clock, log } = around;
   const { state, kvIndex, cache } = parts;
-  const { deadlines, sender, signatures, deduplicator, refusedMedia } = state;
+  const { deadlines, sender, signatures, deduplicator, refusedMedia, averages } = state;
   const { settings, metadata, promptFiles } = configured;
   const prompts = createPrompts(settings.global_prompts, promptFiles);
   const fetchExternal = createExternalFetch({
@@ -139,7 +140,6 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
   const metadataOf: BridgeParts["metadataOf"] = (backend, model) => metadata.of(model, backend.name);
   const listedAs: BridgeParts["listedAs"] = (backendName, model) => fleet.board.listedAs(backendName, model);
   const { budgets, admission } = parts;
-  const { averages } = state;
   const spending = createSpending({
     budgets,
     averages,
@@ -149,7 +149,7 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
     wallTime: clock.wallTime,
     log,
   });
-  const forwarder = createForwarder({
+  const asking = {
     spending,
     averages,
     turns: admission && turnsOf(around, admission, averages),
@@ -169,8 +169,9 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
     attempted: reporter.attempted,
     now: clock.now,
     random: Math.random,
-  });
-  const chains = createFallbackChains(forwarder);
+  };
+  const forwarder = createForwarder(asking);
+  const chains = createFallbackChains(forwarder, createVendorReader(asking));
   const own = createGenerator({
     deduplicator,
     flights: around.flights,

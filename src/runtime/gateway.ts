@@ -35,6 +35,7 @@ import { createRouteTable } from "../server/route-table.ts";
 import type { StatsCollector } from "../stats/collector.ts";
 import { averageLatency } from "../stats/windows.ts";
 import { createWayToBackends, type WayToBackends } from "../upstream/way-to-backends.ts";
+import { createVendorBatches } from "../vendor-batches/vendor-batches.ts";
 import type { Owners } from "../workers/owners.ts";
 import { createLineAsker } from "./ask-line.ts";
 import { compose } from "./compose.ts";
@@ -218,6 +219,7 @@ export function createGateway({
       queueClass: () => settings().batches.class,
       costOf: telemetry.costOf,
     }),
+    vendors: createVendorBatches({ board: () => fleet.board, transport, wallTime: clock.wallTime }),
     counted: events.batchLine,
   });
   telemetry.show({

@@ -114,7 +114,8 @@ export function createEntrance({ access, adminDoor, limiter, clientAddresses, se
         const { request, context, later } = visitor;
         if (later !== undefined && endpoint.access !== "any_key") {
           access.authorizeLater(later.creator, endpoint.access, context);
-          return limited(visitor);
+          // It was let in when its request was handed over.
+          return later.vendorTurn?.answer === undefined ? limited(visitor) : undefined;
         }
         const inQuery = queryKey(request, endpoint);
         const authorizing = access.authorize(request.headers, endpoint.access, context, inQuery);

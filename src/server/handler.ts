@@ -154,6 +154,7 @@ class FramedCall implements Call {
   comesLater(later: LaterRequest): void {
     this.later = later;
     this.context.queueClass = later.queueClass;
+    this.context.vendorTurn = later.vendorTurn;
   }
 
   readBody(maxBytes: number): Promise<Uint8Array> {

@@ -1,6 +1,7 @@
 // A request that a part of the gateway makes for a caller who asked for it earlier: without a connection, and without a secret.
 
 import type { CallerReference } from "../access/caller-reference.ts";
+import type { VendorTurn } from "../batches/vendor/vendor-turn.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 import type { Server } from "./listener.ts";
 
@@ -8,6 +9,8 @@ export interface LaterRequest {
   creator: CallerReference;
   /** The class of the request in the queue. */
   queueClass: string;
+  /** A vendor's own batch may answer it, or has. */
+  vendorTurn: VendorTurn | undefined;
   /** The answer is over, and everything is known of it; the record lets go of its usage afterwards. */
   over(record: RequestRecord): void;
 }

@@ -1,6 +1,7 @@
 // Counts finished requests: over all, per model, per backend, per key. Bounded, whatever clients send as a model's name.
 
 import type { Settings } from "../config/sections/registry.ts";
+import type { Usage } from "../generation/usage.ts";
 import type { Clock } from "../lib/clock.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { isSlotOf, RingClock, slotsWithin, type WindowSlot } from "../lib/time-rings.ts";
@@ -120,11 +121,14 @@ export class StatsCollector {
   }
 
   /** By the prices of now, of what is kept of a request; undefined: there is no price, or its tokens were not counted. */
-  costOf({ model, answeredBy = model, backend, cache, promptTokens, completionTokens, isShared }: RequestRecord) {
+  costOf(record: RequestRecord) {
+    const { model, answeredBy = model, backend, cache, promptTokens, completionTokens, isShared, vendorBatch } = record;
     if (cache === "HIT" || isShared) return 0;
     const prices = this.#parts.priceOf?.(answeredBy, backend);
     if (prices === undefined || promptTokens === undefined || completionTokens === undefined) return undefined;
-    return costOf({ input: { total: promptTokens }, output: { total: completionTokens } }, prices);
+    const usage: Usage = { input: { total: promptTokens }, output: { total: completionTokens } };
+    if (vendorBatch !== undefined) usage.isBatched = true;
+    return costOf(usage, prices);
   }
 
   /** The name under which a backend is counted: its own, unless there were too many. */

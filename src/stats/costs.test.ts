@@ -26,6 +26,15 @@ const sumOf = (ledger: CostLedger, sinceMs?: number, untilMs?: number) =>
 describe("what tokens cost", () => {
   const usage = { input: { total: 1000, cacheRead: 400, cacheWrite: 100 }, output: { total: 200 } };
 
+  test("a batch of the vendor takes half off, or the share that is told", () => {
+    const prices = { inputTokens: 1, outputTokens: 10 };
+    const batched = { ...usage, isBatched: true as const };
+    expect(costOf(batched, prices)).toBe(costOf(usage, prices) / 2);
+    expect(costOf(batched, { ...prices, batchDiscount: 0.25 })).toBe(costOf(usage, prices) * 0.75);
+    expect(costOf(batched, { ...prices, batchDiscount: 0 })).toBe(costOf(usage, prices));
+    expect(costOf(usage, { ...prices, batchDiscount: 0.25 })).toBe(costOf(usage, prices));
+  });
+
   test("tokens read from a cache and written to one have prices of their own, where there are some", () => {
     const prices = { inputTokens: 1, outputTokens: 10 };
     expect(costOf(usage, prices)).toBe(3);

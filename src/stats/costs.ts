@@ -26,7 +26,12 @@ export interface ModelPrices {
   image?: number | undefined;
   /** Of one minute of sound that was heard. */
   audioMinute?: number | undefined;
+  /** Share that the vendor's own batches take off; undefined: the usual one. */
+  batchDiscount?: number | undefined;
 }
+
+/** What OpenAI and Anthropic take off. */
+const USUAL_BATCH_DISCOUNT = 0.5;
 
 /** Money is added up in billionths of the currency: sums of fractions would drift. */
 export const NANOS = 1_000_000_000;
@@ -58,8 +63,10 @@ export function nanosOf(usage: Usage, prices: ModelPrices | undefined): number {
     cacheWrite * nanos(cacheWriteTokens) +
     Math.max(0, total - reasoning) * nanos(outputTokens) +
     Math.min(total, reasoning) * nanos(reasoningTokens);
-  const { images = 0, audioSeconds = 0 } = usage;
-  return Math.ceil(perThousand / 1000) + images * nanos(image) + Math.ceil((audioSeconds * nanos(audioMinute)) / 60);
+  const { images = 0, audioSeconds = 0, isBatched = false } = usage;
+  const whole =
+    Math.ceil(perThousand / 1000) + images * nanos(image) + Math.ceil((audioSeconds * nanos(audioMinute)) / 60);
+  return isBatched ? Math.ceil(whole * (1 - (prices.batchDiscount ?? USUAL_BATCH_DISCOUNT))) : whole;
 }
 
 function nanos(price: number): number {

@@ -180,6 +180,8 @@ export class RequestRecord {
   isShared = false;
   /** Tokens of the answer, where they are known. */
   usage: Usage | undefined = undefined;
+  /** The vendor's batch that has answered, in place of a single request. */
+  vendorBatch: string | undefined = undefined;
   /** Why the model stopped, where the answer was read. */
   finishReason: string | undefined = undefined;
   /** Fields that the translation to the last backend could not carry. */

@@ -96,6 +96,7 @@ describe("explain one request", () => {
       client: null,
       target: null,
       backend: "b",
+      vendor_batch: null,
       status: 200,
       failure: null,
       code: null,

@@ -50,6 +50,11 @@ export class Stories {
     this.#ring.add(record);
   }
 
+  /** Of a request that has begun, and is not over. */
+  forget(record: RequestRecord): void {
+    this.#ring.remove(record);
+  }
+
   /** Called for every request that is over; keeps those with steps. */
   end(record: RequestRecord): void {
     if (!record.isKept) return;

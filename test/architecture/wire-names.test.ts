@@ -7,7 +7,19 @@ import { sourceFiles, sourceText } from "./source-files.ts";
 const SPEAKING = [
   ...["config", "protocols", "admin", "api", "openapi", "dashboard"],
   // Their requests and answers go to vendors, editors, tool servers, collectors and model servers.
-  ...["acp", "agent", "mcp", "otlp", "web-search", "object-storage", "upstream", "demo", "discovery", "models"],
+  ...[
+    "acp",
+    "agent",
+    "mcp",
+    "otlp",
+    "web-search",
+    "object-storage",
+    "upstream",
+    "demo",
+    "discovery",
+    "models",
+    "vendor-batches",
+  ],
 ];
 
 /** Files of other rooms that write or read one, with what it is. */

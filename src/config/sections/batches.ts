@@ -17,6 +17,13 @@ export const batchesSection = defineSection({
       .describe("Bytes of the input of one batch."),
     max_open: whole(1, 10_000).default(100).describe("Batches of one owner that are not finished."),
     retention: positiveDuration().prefault("30d").describe("Finished batches are listed for this time."),
+    vendor: z
+      .union([z.boolean(), z.array(text()).min(1, "name at least one backend, or leave the key out")])
+      .default(false)
+      .describe(
+        "true: lines go through the batch API of their backend's vendor where it has one, at its lower price and its own pace. " +
+          "A list: at these backends alone.",
+      ),
     class: text().default("batch").describe("Class of the requests in the queue in front of the backends."),
   }),
   filePaths: { path: { use: "data-folder" } },

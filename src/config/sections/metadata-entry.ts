@@ -59,6 +59,12 @@ const modelMetadataSchema = knownKeysObject({
     reasoning_tokens: price().optional().describe("Default: output_tokens."),
     image: price().optional().describe("Of one picture that the model makes."),
     audio_minute: price().optional().describe("Of one minute of sound that the model hears."),
+    batch_discount: z
+      .number()
+      .min(0, "must not be negative")
+      .max(1, "must be at most 1")
+      .optional()
+      .describe("Share that the vendor's own batches take off all prices. Default: 0.5."),
   })
     .optional()
     .describe("Tokens per 1,000."),

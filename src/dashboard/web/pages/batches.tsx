@@ -80,6 +80,7 @@ const COLUMNS: readonly Column<BatchRecord>[] = [
   },
   { title: "Completed", isNumber: true, cell: ({ completed }) => grouped(completed) },
   { title: "Failed", isNumber: true, cell: ({ failed }) => grouped(failed) },
+  { title: "At vendors", isNumber: true, cell: ({ at_vendors }) => (at_vendors === 0 ? "–" : grouped(at_vendors)) },
   { title: "Rate", isNumber: true, cell: ({ per_second }) => (per_second === null ? "–" : `${rate(per_second)}/s`) },
   {
     title: "Remaining",
