@@ -1,7 +1,7 @@
 // What a model is asked in a turn: the neutral request.
 
 import type { ContentPart, Message, TextPart, ToolResultPart } from "../generation/content.ts";
-import type { GenerationRequest, ReasoningWish } from "../generation/request.ts";
+import { type GenerationRequest, NO_CLIENT, type ReasoningWish } from "../generation/request.ts";
 import type { FunctionTool } from "../generation/tools.ts";
 import { compact } from "../lib/json.ts";
 import type { SessionChoices } from "./agent.ts";
@@ -26,8 +26,7 @@ export function requestFrame({ choices, instructions, tools, promptCacheKey }: A
     reasoning: reasoningWish(effort),
     stream: true,
     ...compact({ maxOutputTokens, promptCacheKey }),
-    // No client has sent it. It is the format that says least of its own: refusals and losses use its words.
-    origin: { protocol: "chat", body: {} },
+    origin: NO_CLIENT,
     extensions: {},
   };
 }

@@ -73,3 +73,6 @@ export interface GenerationRequest {
    */
   extensions: JsonObject;
 }
+
+/** Of a request that no client has sent: the format that says least of its own, for the words of refusals and losses. */
+export const NO_CLIENT: Readonly<GenerationRequest["origin"]> = { protocol: "chat", body: {} };

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { Collector } from "../generation/collect.ts";
 import type { Message, TextPart } from "../generation/content.ts";
 import type { GenerationEvent } from "../generation/events.ts";
-import type { GenerationRequest } from "../generation/request.ts";
+import { type GenerationRequest, NO_CLIENT } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import { systemClock } from "../lib/clock.ts";
 import { loggerTo } from "../logging/logger.ts";
@@ -33,10 +33,17 @@ export interface GatewayOptions {
 
 /** A request in the words of no wire format. What is left out is left to the backend. */
 export interface GenerateRequest
-  extends Partial<Omit<GenerationRequest, "model" | "messages" | "system" | "origin" | "stream" | "extensions">> {
+  extends Partial<Omit<GenerationRequest, keyof ModelQuestion | keyof OfClients>>,
+    ModelQuestion {}
+
+/** What belongs to the wire format of a client. */
+type OfClients = Pick<GenerationRequest, "origin" | "stream" | "extensions">;
+
+interface ModelQuestion {
   /** A model, an alias, a route, or `backend/model`. */
   model: string;
   messages: Message[];
+  /** Instructions before the conversation. */
   system?: string | TextPart[];
 }
 
@@ -120,7 +127,7 @@ function neutralRequest({ system = [], ...request }: GenerateRequest): Generatio
     ...request,
     system: typeof system === "string" ? [{ type: "text", text: system }] : system,
     stream: true,
-    origin: { protocol: "chat", body: {} },
+    origin: NO_CLIENT,
     extensions: {},
   };
 }

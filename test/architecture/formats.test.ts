@@ -14,7 +14,6 @@ const NAMES = [
 
 /** Where they are named all the same, or words that look like them. */
 const NAMED_IN: ReadonlyMap<string, string> = new Map([
-  ["agent/model-request.ts", "in whose words requests are refused that no client has sent"],
   ["api/content.ts", "endpoints: which operation a path stands for"],
   ["api/media-routes.ts", "endpoints: which operation a path stands for"],
   ["api/ollama.ts", "endpoints: which operation a path stands for"],
@@ -26,6 +25,7 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["backends/vertex/row.ts", "a row: which operations a kind has"],
   ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
   ["generation/as-events.ts", "the vendor that signs text"],
+  ["generation/request.ts", "in whose words requests are refused that no client has sent"],
   ["media/inline-media.ts", "the member of a body"],
   ["metrics/request-metrics.ts", "the words of the OpenTelemetry conventions"],
   ["models/capabilities.ts", "the words of a model's metadata"],

@@ -17,6 +17,7 @@ import { INSTALL_TIMEOUT_MS } from "../../scripts/npm-programs.ts";
 import { runBounded } from "../../scripts/run-bounded.ts";
 import { FakeBackend } from "../support/fake-backend.ts";
 import { chat, chatStream } from "../support/openai-answers.ts";
+import { readSnippets } from "../support/snippets.ts";
 import { ConsumerProject } from "./consumer.ts";
 import { smoke } from "./smoke.ts";
 
@@ -110,6 +111,12 @@ test(
   async () => {
     const project = await ConsumerProject.make(emptyFolder("consumer"), tarball());
     writeFileSync(join(project.folder, "src", "typed.ts"), TYPED);
+    const shown = (await readSnippets()).filter(
+      ({ language, code }) => language === "ts" && /from "signalbox/.test(code),
+    );
+    expect(shown.length).toBeGreaterThan(0);
+    for (const [index, { code }] of shown.entries())
+      writeFileSync(join(project.folder, "src", `shown-${index}.ts`), code);
     expect(await project.typeProblems()).toEqual([]);
 
     const streaming = new FakeBackend({ models: ["m"], answer: chatStream(["hel", "lo"]) });
