@@ -106,7 +106,7 @@ export function batchRoutes({
         const opening = batches();
         const currency = currencyOf(settings());
         if (opening === undefined) return answer(call, { enabled: false, currency, batches: [], next: null });
-        const page = (await opening).listAll({ limit, after: query.get("cursor") ?? undefined });
+        const page = await (await opening).listAll({ limit, after: query.get("cursor") ?? undefined });
         const next = page.hasMore ? (page.batches.at(-1)?.id ?? null) : null;
         return answer(call, { enabled: true, currency, batches: page.batches.map(recordOf), next });
       },
@@ -152,7 +152,7 @@ async function requireBatch(batches: BatchesInUse, id: string) {
   if (opening === undefined)
     throw new GatewayError(ERRORS.routeNotFound, "Batches are switched off (batches.enabled).");
   const store = await opening;
-  const batch = store.findAny(id);
+  const batch = await store.findAny(id);
   if (batch === undefined) throw unknownBatch();
   return { store, batch };
 }

@@ -97,7 +97,7 @@ async function withFiles(
   let unknown: string | undefined;
   let totalBytes = 0;
   for (const reference of references) {
-    const file = store?.find(owner, reference.value);
+    const file = await store?.find(owner, reference.value);
     if (file === undefined) {
       unknown ??= reference.param;
       continue;

@@ -50,7 +50,7 @@ export function batchRoutes(parts: () => BatchApiParts): DescribedEndpoint[] {
         if (body === undefined) throw new GatewayError(ERRORS.invalidJson, "The body must be a JSON object.");
         const asked = readBatch(body);
         const access = await openFiles(call, files);
-        const { purpose } = requireFile(access, asked.inputFileId);
+        const { purpose } = await requireFile(access, asked.inputFileId);
         if (purpose !== "batch")
           throw refusal("input_file_id", `names a file with the purpose '${purpose}', not 'batch'`);
         const { caller } = call.context;
@@ -85,7 +85,7 @@ export function batchRoutes(parts: () => BatchApiParts): DescribedEndpoint[] {
         const { store, owner } = await openBatchesFor(call, parts().batches);
         const query = new URL(call.request.url).searchParams;
         const after = query.get("after") ?? undefined;
-        const page = store.list(owner, { format: "files", limit: readLimit(query), after });
+        const page = await store.list(owner, { format: "files", limit: readLimit(query), after });
         const data = page.batches.map(toBatchObject);
         const answer: BatchList = {
           object: "list",
@@ -109,7 +109,7 @@ export function batchRoutes(parts: () => BatchApiParts): DescribedEndpoint[] {
       async handle(call) {
         const { store, owner } = await openBatchesFor(call, parts().batches);
         const id = call.parameters.batch_id ?? "";
-        const batch = store.find(owner, id);
+        const batch = await store.find(owner, id);
         if (batch === undefined || batch.format !== "files") throw unknownBatch();
         return Response.json(toBatchObject(batch), { headers: call.headers });
       },
@@ -127,7 +127,7 @@ export function batchRoutes(parts: () => BatchApiParts): DescribedEndpoint[] {
       async handle(call) {
         const { store, owner } = await openBatchesFor(call, parts().batches);
         const id = call.parameters.batch_id ?? "";
-        if (store.find(owner, id)?.format !== "files") throw unknownBatch();
+        if ((await store.find(owner, id))?.format !== "files") throw unknownBatch();
         const batch = await store.cancel(owner, id);
         if (batch === undefined) throw unknownBatch();
         return Response.json(toBatchObject(batch), { headers: call.headers });

@@ -37,7 +37,7 @@ export async function openFiles({ context }: Pick<Call, "context">, files: Files
 }
 
 /** Throws 400 for what can be no id, and 404 for a file that the caller does not have. */
-export function requireFile({ store, owner }: FileAccess, id: string): StoredFile {
+export async function requireFile({ store, owner }: FileAccess, id: string): Promise<StoredFile> {
   if (!isFileId(id)) {
     throw new GatewayError(
       ERRORS.malformedFileId,
@@ -47,13 +47,13 @@ export function requireFile({ store, owner }: FileAccess, id: string): StoredFil
       },
     );
   }
-  const file = store.find(owner, id);
+  const file = await store.find(owner, id);
   if (file === undefined) throw unknownFile("file_id");
   return file;
 }
 
 /** Throws 404 also when another request deleted it first. */
 export async function deleteFile(access: FileAccess, id: string): Promise<void> {
-  requireFile(access, id);
+  await requireFile(access, id);
   if (!(await access.store.delete(access.owner, id))) throw unknownFile("file_id");
 }

@@ -77,5 +77,5 @@ test.each(reading.map((endpoint) => [endpoint.id, endpoint] as const))("%s", asy
   const way = await wayOf(endpoint, id);
   expect(way).toBe(await wayOf(endpoint, UNKNOWN));
   expect(JSON.parse(way).asked).toHaveLength(1);
-  expect(store.find("organization:one", id)).toBeDefined();
+  expect(await store.find("organization:one", id)).toBeDefined();
 });

@@ -29,7 +29,7 @@ export interface FileDialect {
   /** The fields of an upload; throws 400 for those that are wrong. */
   readFields(fields: JsonObject, call: Call): SaidOfFile;
   /** Throws 400 for a query that is wrong. */
-  find(access: FileAccess, query: URLSearchParams, limit: number): FilePage;
+  find(access: FileAccess, query: URLSearchParams, limit: number): Promise<FilePage>;
   toFile(file: StoredFile): object;
   /** `data`: the files of the page, as toFile() shows them. */
   toList(page: FilePage, data: readonly object[], query: URLSearchParams): object;
@@ -78,7 +78,7 @@ export function fileRoutes({ files, ...parts }: FileParts, dialect: FileDialect)
       async handle(call) {
         const access = await openFiles(call, files);
         const query = new URL(call.request.url).searchParams;
-        const page = dialect.find(access, query, readLimit(query, pageSize));
+        const page = await dialect.find(access, query, readLimit(query, pageSize));
         return Response.json(dialect.toList(page, page.files.map(toFile), query), { headers: call.headers });
       },
     },
@@ -91,7 +91,7 @@ export function fileRoutes({ files, ...parts }: FileParts, dialect: FileDialect)
       parameters: [fileParameter],
       answers: [jsonAnswer(name, "The file.")],
       async handle(call) {
-        const file = requireFile(await openFiles(call, files), idOf(call));
+        const file = await requireFile(await openFiles(call, files), idOf(call));
         return Response.json(toFile(file), { headers: call.headers });
       },
     },
@@ -119,7 +119,7 @@ export function fileRoutes({ files, ...parts }: FileParts, dialect: FileDialect)
       errors: [...common.errors, 416],
       async handle(call) {
         const access = await openFiles(call, files);
-        return contentAnswer(call, access.store, requireFile(access, idOf(call)));
+        return contentAnswer(call, access.store, await requireFile(access, idOf(call)));
       },
     },
   ];

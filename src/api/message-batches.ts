@@ -214,7 +214,7 @@ async function* requestLines({ request, context }: Call, parts: MessageBatchPart
 async function listBatches(call: Call, parts: MessageBatchParts): Promise<Response> {
   const { store, owner } = await openBatchesFor(call, parts.batches);
   const query = new URL(call.request.url).searchParams;
-  const { batches, hasMore } = store.list(owner, {
+  const { batches, hasMore } = await store.list(owner, {
     format: "inline",
     limit: readLimit(query),
     after: query.get("after_id") ?? undefined,
@@ -260,7 +260,7 @@ async function resultsOf(call: Call, parts: MessageBatchParts): Promise<Response
   const store = await requireFiles(parts);
   const { resultsOwner } = BATCH_FORMATS[batch.format];
   const { outputFileId: id } = batch;
-  const file: StoredFile | undefined = id === undefined ? undefined : store.find(resultsOwner(owner), id);
+  const file: StoredFile | undefined = id === undefined ? undefined : await store.find(resultsOwner(owner), id);
   if (file === undefined) {
     throw new GatewayError(ERRORS.batchNotFound, "message_batch_id: this batch has no results any more.");
   }
@@ -273,7 +273,7 @@ async function foundBatch(
   parts: MessageBatchParts,
 ): Promise<{ store: Batches; owner: string; batch: StoredBatch }> {
   const { store, owner } = await openBatchesFor(call, parts.batches);
-  const batch = store.find(owner, call.parameters.message_batch_id ?? "");
+  const batch = await store.find(owner, call.parameters.message_batch_id ?? "");
   if (batch?.format !== "inline") throw unknownBatch("message_batch_id");
   return { store, owner, batch };
 }

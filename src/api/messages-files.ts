@@ -77,11 +77,12 @@ function rfc3339(unixSeconds: number): string {
 }
 
 /** Ids that lead to no file of the caller are left out. */
-function namedFiles({ store, owner }: FileAccess, ids: readonly string[]) {
+async function namedFiles({ store, owner }: FileAccess, ids: readonly string[]) {
   const different = new Set(ids);
   if (different.size > MAX_IDS) {
     throw new GatewayError(ERRORS.invalidRequest, `ids: at most ${MAX_IDS} are taken.`, { param: "ids" });
   }
-  const files = [...different].flatMap((id) => store.find(owner, id) ?? []);
+  const found = await Promise.all([...different].map((id) => store.find(owner, id)));
+  const files = found.filter((file) => file !== undefined);
   return { files, hasMore: false };
 }

@@ -179,8 +179,8 @@ export interface Batches {
    * lines do.
    */
   createOf(facts: NewBatch, lines: AsyncIterable<Uint8Array>): Promise<StoredBatch>;
-  find(owner: string, id: string): StoredBatch | undefined;
-  list(owner: string, query: BatchQuery): BatchPage;
+  find(owner: string, id: string): Promise<StoredBatch | undefined>;
+  list(owner: string, query: BatchQuery): Promise<BatchPage>;
   /** Undefined where find() finds nothing. Rejects with 409 where it has ended, and with 503. */
   cancel(owner: string, id: string): Promise<StoredBatch | undefined>;
   /** Of one that has ended. False where find() finds nothing. Rejects with 503. */
@@ -189,8 +189,8 @@ export interface Batches {
 
 /** For operators: the batches of all owners. */
 export interface AllBatches extends Batches {
-  listAll(query: AnyBatchQuery): BatchPage;
-  findAny(id: string): StoredBatch | undefined;
+  listAll(query: AnyBatchQuery): Promise<BatchPage>;
+  findAny(id: string): Promise<StoredBatch | undefined>;
 }
 
 /** Those of the current configuration, opened when they are first asked for; undefined while batches.enabled is false. */

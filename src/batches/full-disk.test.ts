@@ -37,8 +37,8 @@ function fill(): void {
   }
 }
 
-async function until(condition: () => boolean): Promise<void> {
-  while (!condition()) await Bun.sleep(10);
+async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
+  while (!(await condition())) await Bun.sleep(10);
 }
 
 test.if(isSmallDisk)(
@@ -93,7 +93,7 @@ test.if(isSmallDisk)(
 
     const { id } = await batches.create(asked);
     await until(() => told.includes("batches wait: their storage, or that of files, cannot be used"));
-    expect(batches.find(OWNER, id)?.status).toBe("in_progress");
+    expect((await batches.find(OWNER, id))?.status).toBe("in_progress");
     // SQLite may have room left in its own files for some.
     const refusals: GatewayError[] = [];
     while (refusals.length === 0) {
@@ -104,12 +104,12 @@ test.if(isSmallDisk)(
     expect(told.filter((message) => message.startsWith("batches wait"))).toHaveLength(1);
 
     rmSync(FILLER);
-    await until(() => batches.find(OWNER, id)?.status === "completed");
+    await until(async () => (await batches.find(OWNER, id))?.status === "completed");
     expect(told).toContain("batches go on");
-    const batch = batches.find(OWNER, id);
+    const batch = await batches.find(OWNER, id);
     expect(batch).toMatchObject({ total: LINES, completed: LINES, failed: 0 });
     expect([...asks.values()].every((times) => times === 1)).toBe(true);
-    const output = files.find(OWNER, batch?.outputFileId ?? "");
+    const output = await files.find(OWNER, batch?.outputFileId ?? "");
     const text = await new Response(await files.read(output as NonNullable<typeof output>)).text();
     const ids = text
       .trimEnd()

@@ -75,7 +75,7 @@ test("a refused batch leaves nothing", async () => {
     status: 503,
   });
   expect(folders()).toBe(0);
-  expect(batches.list("key:a", { format: "inline", limit: 10 }).batches).toEqual([]);
+  expect((await batches.list("key:a", { format: "inline", limit: 10 })).batches).toEqual([]);
 });
 
 test("an owner has so many open ones at most", async () => {
@@ -90,17 +90,17 @@ test("what has no answer within a day expires, and says so", async () => {
     id === "quick" ? Promise.resolve(answered()) : never(signal),
   );
   const { id } = await batches.createOf(FACTS, lines(["quick", "slow-1", "slow-2"]));
-  await waitFor("one is done", () => batches.find("key:a", id)?.completed === 1);
+  await waitFor("one is done", async () => (await batches.find("key:a", id))?.completed === 1);
   pass(DAY_MS);
   let batch: StoredBatch | undefined;
-  await waitFor("the batch has expired", () => {
-    batch = batches.find("key:a", id);
+  await waitFor("the batch has expired", async () => {
+    batch = await batches.find("key:a", id);
     return batch?.status === "expired";
   });
   expect(batch).toMatchObject({ total: 3, completed: 1, failed: 2, unanswered: 2 });
   await waitFor("its folder is gone", () => !existsSync(join(folder, id)));
   const owner = "batches of key:a";
-  const file = files.find(owner, batch?.outputFileId ?? "");
+  const file = await files.find(owner, batch?.outputFileId ?? "");
   if (file === undefined) throw new Error("there are no results");
   const results = new TextDecoder()
     .decode(await files.read(file))
@@ -109,7 +109,7 @@ test("what has no answer within a day expires, and says so", async () => {
   expect(results.map((line) => JSON.parse(line).result.type)).toEqual(["succeeded", "expired", "expired"]);
   expect(await batches.remove("key:b", id)).toBe(false);
   expect(await batches.remove("key:a", id)).toBe(true);
-  expect([batches.find("key:a", id), files.find(owner, file.id)]).toEqual([undefined, undefined]);
+  expect([await batches.find("key:a", id), await files.find(owner, file.id)]).toEqual([undefined, undefined]);
 });
 
 test("lines that a crash has left before their batch was created go at the next start", async () => {
@@ -129,10 +129,10 @@ test("a line that cannot be asked, because of a bug, is asked again and not lost
     return Promise.resolve(answered());
   });
   const { id } = await batches.createOf(FACTS, lines(["a", "b", "c"]));
-  await waitFor("it is over", () => {
+  await waitFor("it is over", async () => {
     pass(1_000);
-    return batches.find("key:a", id)?.status === "completed";
+    return (await batches.find("key:a", id))?.status === "completed";
   });
-  expect(batches.find("key:a", id)).toMatchObject({ completed: 3, failed: 0 });
+  expect(await batches.find("key:a", id)).toMatchObject({ completed: 3, failed: 0 });
   expect(thrown).toBe(3);
 });

@@ -264,7 +264,7 @@ export function createRunner(parts: RunnerParts) {
     const unreadable = refused("invalid_input_file", "The input file was deleted, or cannot be read.");
     try {
       const store = await requireFiles();
-      const file = store.find(batch.owner, batch.inputFileId ?? "");
+      const file = await store.find(batch.owner, batch.inputFileId ?? "");
       if (file === undefined) return unreadable;
       if (file.bytes > max_bytes) {
         return refused("file_too_large", `The input file has more than ${max_bytes} bytes (batches.max_bytes).`);

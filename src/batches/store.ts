@@ -77,7 +77,7 @@ export function openBatches(parts: BatchStoreParts): OpenBatches {
   /** One under way has newer counts than its row. */
   const asOfNow = (batch: StoredBatch) => runner?.find(batch.id) ?? batch;
 
-  function find(owner: string, id: string): StoredBatch | undefined {
+  function findNow(owner: string, id: string): StoredBatch | undefined {
     const batch = guarded(() => rows.find(owner, id));
     return batch && asOfNow(batch);
   }
@@ -133,21 +133,21 @@ export function openBatches(parts: BatchStoreParts): OpenBatches {
         arriving.delete(id);
       }
     },
-    find,
-    list(owner, query) {
+    find: async (owner, id) => findNow(owner, id),
+    async list(owner, query) {
       const { batches, hasMore } = guarded(() => rows.list(owner, query));
       return { batches: batches.map(asOfNow), hasMore };
     },
-    listAll(query) {
+    async listAll(query) {
       const { batches, hasMore } = guarded(() => rows.listAll(query));
       return { batches: batches.map(asOfNow), hasMore };
     },
-    findAny(id) {
+    async findAny(id) {
       const batch = guarded(() => rows.findAny(id));
       return batch && asOfNow(batch);
     },
     async cancel(owner, id) {
-      const found = find(owner, id);
+      const found = findNow(owner, id);
       if (found === undefined || found.status === "cancelling" || found.status === "cancelled") return found;
       if (hasEnded(found) || found.status === "finalizing") throw cannotCancel(found);
       const run = runner?.activate(found, true, true);
@@ -165,7 +165,7 @@ export function openBatches(parts: BatchStoreParts): OpenBatches {
       return { ...batch };
     },
     async remove(owner, id) {
-      const found = find(owner, id);
+      const found = findNow(owner, id);
       if (found === undefined) return false;
       if (found.outputFileId !== undefined) {
         const resultsOwner = BATCH_FORMATS[found.format].resultsOwner(owner);

@@ -73,7 +73,7 @@ class ResultFile {
     if (this.#file === undefined) return undefined;
     const { store, batch, isRepeated, format } = this.#parts;
     const owner = format.resultsOwner(batch.owner);
-    const known = isRepeated ? storedEarlier(store, owner, this.#filename) : undefined;
+    const known = isRepeated ? await storedEarlier(store, owner, this.#filename) : undefined;
     if (known !== undefined) return known;
     const stored = await this.#file.finish({
       owner,
@@ -99,7 +99,7 @@ class ResultFile {
   }
 }
 
-function storedEarlier(store: FileStore, owner: string, filename: string): string | undefined {
-  const { files } = store.list(owner, { limit: 10_000, order: "desc", purpose: PURPOSE });
+async function storedEarlier(store: FileStore, owner: string, filename: string): Promise<string | undefined> {
+  const { files } = await store.list(owner, { limit: 10_000, order: "desc", purpose: PURPOSE });
   return files.find((file) => file.filename === filename)?.id;
 }

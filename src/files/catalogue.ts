@@ -3,6 +3,7 @@
 import type { Database } from "bun:sqlite";
 import { type DatabaseSchema, openDurableDatabase } from "../lib/durable-database.ts";
 import type { FilePage, FileQuery, FileUsage, StoredFile } from "./file-store.ts";
+import { openSharedRows } from "./shared-rows.ts";
 
 /** The row of `totals` that counts the files of all owners; no owner has this name. */
 const EVERYBODY = "";
@@ -60,8 +61,11 @@ interface KnownContent {
 
 export type Catalogue = ReturnType<typeof openCatalogue>;
 
-/** Throws the file system's error or SQLite's; so does everything that it offers. Times are Unix times in seconds. */
-export function openCatalogue(path: string) {
+/**
+ * Throws the file system's error or SQLite's; so does everything that it offers. Times are Unix times in seconds.
+ * @param isShared - there is a list in a bucket, too
+ */
+export function openCatalogue(path: string, isShared = false) {
   const sqlite = openDurableDatabase(path, SCHEMA);
   try {
     // A damaged file is reported now, not with the first upload.
@@ -88,17 +92,22 @@ export function openCatalogue(path: string) {
   const total = sqlite.query<{ count: number; bytes: number }, [string]>(
     "SELECT count, bytes FROM totals WHERE owner = ?",
   );
+  const shared = isShared ? openSharedRows(sqlite) : undefined;
   const everybody = () => total.get(EVERYBODY) ?? { count: 0, bytes: 0 };
 
   return {
-    /** False, and nothing inserted, where all files would have more than they may; 0: they may have any number of bytes. */
-    insert(file: StoredFile, maxTotalBytes: number): boolean {
+    /**
+     * False, and nothing inserted, where all files would have more than they may; 0: they may have any number of bytes.
+     * `isPublished`: it stands in the list of the bucket.
+     */
+    insert(file: StoredFile, maxTotalBytes: number, isPublished = false): boolean {
       return sqlite
         .transaction(() => {
           // Other processes may have stored files since this one began to arrive.
           if (maxTotalBytes > 0 && everybody().bytes + file.bytes > maxTotalBytes) return false;
           insert.run({ ...file, expiresAt: file.expiresAt ?? null });
           forget.run(file.id);
+          if (isPublished) shared?.published(file.id);
           return true;
         })
         .immediate();
@@ -111,6 +120,8 @@ export function openCatalogue(path: string) {
       const placeOf = (id: string | undefined) => (id === undefined ? null : place.get(owner, id, now));
       return listFiles(sqlite, owner, query, { now, after: placeOf(query.after), before: placeOf(query.before) });
     },
+    /** What is known of the list in the bucket; undefined: there is none. */
+    shared,
     isKnown: (id: string) => isKnown.get(id) !== null,
     /** All or none; returns how many there were. `isNoted`: their contents are leftovers until they are forgotten. */
     remove(ids: readonly string[], isNoted = false): number {
@@ -118,6 +129,7 @@ export function openCatalogue(path: string) {
         .transaction(() => {
           let removed = 0;
           for (const id of ids) {
+            shared?.removed(id, isNoted);
             if (remove.run(id).changes === 0) continue;
             removed++;
             if (isNoted) note.run(id);

@@ -1,5 +1,7 @@
 // What a place for the contents of files offers; which files there are is not its business (catalogue.ts).
 
+import type { BucketList } from "./bucket-list.ts";
+
 /** A file that has arrived as a whole and is synced, but is known nowhere yet. */
 export interface Arrived {
   id: string;
@@ -12,6 +14,8 @@ export interface Arrived {
 export interface ContentStorage {
   /** The storage cannot be searched for contents without a row: the list notes which there may be. */
   readonly notesLeftovers: boolean;
+  /** The list of files that stands beside the contents, for all gateways that use them. */
+  readonly list?: BucketList;
   /** Moves the file into the storage; when this resolves, a crash does not lose it. */
   keep(arrived: Arrived, mediaType: string): Promise<void>;
   /** One that is not there is no fault. */

@@ -65,8 +65,8 @@ export interface FileUsage {
 export interface FileStore {
   receive(limits: UploadLimits): IncomingFile;
   /** Undefined also for files of others and for those whose time is over. */
-  find(owner: string, id: string): StoredFile | undefined;
-  list(owner: string, query: FileQuery): FilePage;
+  find(owner: string, id: string): Promise<StoredFile | undefined>;
+  list(owner: string, query: FileQuery): Promise<FilePage>;
   /** False where find() finds nothing. */
   delete(owner: string, id: string): Promise<boolean>;
   /**

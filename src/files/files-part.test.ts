@@ -56,7 +56,7 @@ test("kept while limits change, made anew when the place does, and gone while it
   owner.follow(versionOf({ path: "./data/other" }));
   const other = (await owner.inUse()) as FileStore;
   expect(other).not.toBe(store);
-  expect(other.find("key:a", file.id)).toBeUndefined();
+  expect(await other.find("key:a", file.id)).toBeUndefined();
   const facts = { owner: "key:a", filename: "a", mediaType: "text/plain", purpose: "batch" };
   const late = await under.finish({ ...facts, expiresAfterSeconds: undefined });
 
@@ -64,8 +64,8 @@ test("kept while limits change, made anew when the place does, and gone while it
   expect(owner.inUse()).toBeUndefined();
   owner.follow(versionOf({}));
   const back = (await owner.inUse()) as FileStore;
-  expect(back.find("key:a", file.id)).toEqual(file);
-  expect(back.find("key:a", late.id)).toEqual(late);
+  expect(await back.find("key:a", file.id)).toEqual(file);
+  expect(await back.find("key:a", late.id)).toEqual(late);
   owner.stop();
 });
 

@@ -29,13 +29,13 @@ const CHILD = `
   }
   const codeOf = (attempt) => attempt.then((file) => file.id, (error) => error.status + " " + error.code);
   const onDisk = () => readdirSync(folder, { recursive: true }).filter((name) => /file-[^/]*$/.test(name)).length;
-  const listed = () => store.list("key:a", { limit: 10, order: "asc" }).files.length;
+  const listed = async () => (await store.list("key:a", { limit: 10, order: "asc" })).files.length;
   const seen = {};
   const small = await upload(2);
   seen.large = await codeOf(upload(200));
   seen.sideBySide = new Set(await Promise.all([1, 2, 3, 4].map(() => codeOf(upload(120)))));
   seen.sideBySide = [...seen.sideBySide];
-  seen.afterwards = [onDisk(), listed(), store.usage().count];
+  seen.afterwards = [onDisk(), await listed(), store.usage().count];
   seen.whole = new Bun.CryptoHasher("sha256").update(await store.read(small)).digest("hex") === small.sha256;
   seen.again = /^file-/.test(await codeOf(upload(1)));
 
@@ -50,7 +50,7 @@ const CHILD = `
   seen.refusedRows = files.includes("503 storage_full");
   seen.agrees = onDisk() === store.usage().count;
   seen.deleted = await store.delete("key:a", small.id);
-  seen.found = store.find("key:a", small.id) !== undefined;
+  seen.found = (await store.find("key:a", small.id)) !== undefined;
   rmSync(folder + "/filler");
   seen.atTheEnd = /^file-/.test(await codeOf(upload(2))) && onDisk() === store.usage().count;
   writeSync(1, JSON.stringify(seen));

@@ -3,7 +3,7 @@
 import { afterAll, beforeAll, expect, setDefaultTimeout, test } from "bun:test";
 import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { basename, join } from "node:path";
 import { INSTALL_TIMEOUT_MS } from "../../scripts/npm-programs.ts";
 import { type S3Server, startS3Server } from "../../test/support/s3-server.ts";
 import { waitFor } from "../../test/support/wait-for.ts";
@@ -27,6 +27,9 @@ afterAll(async () => {
   rmSync(root, { recursive: true, force: true });
 });
 
+/** A list for each test. */
+const prefixOf = (folder: string) => `files/${basename(folder)}/`;
+
 function setUp(
   changes: object = {},
   folder = join(root, String(folders++)),
@@ -39,7 +42,8 @@ function setUp(
     retentionSeconds: () => undefined,
     wallTime: Date.now,
     log: { info: note, warn: note },
-    storage: (catalogue) => createS3Storage({ ...server.settings, ...changes }, catalogue, limits),
+    storage: (catalogue) =>
+      createS3Storage({ ...server.settings, key_prefix: prefixOf(folder), ...changes }, catalogue, limits),
   });
   return { folder, store, lines };
 }
@@ -66,10 +70,10 @@ const bodyOf = async (content: Promise<Blob | ReadableStream>) => new Response(a
 const spooled = (folder: string) => readdirSync(join(folder, "incoming"));
 
 /** Neither the client nor the log is told a secret, and nothing is listed, spooled or stored. */
-function expectNothing({ folder, store, lines }: ReturnType<typeof setUp>, error: GatewayError): void {
+async function expectNothing({ folder, store, lines }: ReturnType<typeof setUp>, error: GatewayError): Promise<void> {
   expect([error.status, error.code]).toEqual([503, "storage_unavailable"]);
   expect(error.message + lines.join()).not.toContain("sekret");
-  expect(store.list("key:a", { limit: 10, order: "asc" }).files).toEqual([]);
+  expect((await store.list("key:a", { limit: 10, order: "asc" })).files).toEqual([]);
   expect(store.usage()).toEqual({ count: 0, bytes: 0, owners: [] });
   expect(spooled(folder)).toEqual([]);
 }
@@ -94,20 +98,20 @@ test.each([0, 10, 20_000_000])("%d bytes there and back, whole and in ranges", a
   expect(await store.delete("key:b", file.id)).toBe(false);
   expect(await store.delete("key:a", file.id)).toBe(true);
   await waitForRemoval(file.id);
-  expect(server.requests.some((request) => /^DELETE \/bucket-1\/files\/[0-9a-f-]{36}\/file-/.test(request))).toBe(true);
+  expect(server.requests.some((request) => /^DELETE \/bucket-1\/files\/\d+\/contents\/file-/.test(request))).toBe(true);
   store.close();
 });
 
 test("a wrong secret", async () => {
   const set = setUp({ secret_key: "wrong-sekret" });
-  expectNothing(set, await refusal(upload(set.store, new Uint8Array(10))));
+  await expectNothing(set, await refusal(upload(set.store, new Uint8Array(10))));
   expect(set.lines.join()).toContain("SignatureDoesNotMatch");
   set.store.close();
 });
 
 test("a server that is away, and comes back", async () => {
   const away = setUp({ endpoint: "http://127.0.0.1:9" });
-  expectNothing(away, await refusal(upload(away.store, new Uint8Array(10))));
+  await expectNothing(away, await refusal(upload(away.store, new Uint8Array(10))));
   expect(away.lines.join()).toContain("ECONNREFUSED");
   away.store.close();
 
@@ -123,8 +127,8 @@ test("a server that is away, and comes back", async () => {
 
 test("a bucket that is not there", async () => {
   const set = setUp({ bucket: "none" });
-  expectNothing(set, await refusal(upload(set.store, new Uint8Array(10))));
-  expectNothing(set, await refusal(upload(set.store, new Uint8Array(5_000_000))));
+  await expectNothing(set, await refusal(upload(set.store, new Uint8Array(10))));
+  await expectNothing(set, await refusal(upload(set.store, new Uint8Array(5_000_000))));
   const told = set.lines.filter((line) => line.startsWith("a file could not be stored"));
   expect(told).toEqual(Array(2).fill('a file could not be stored {"reason":"NoSuchBucket"}'));
   set.store.close();
@@ -140,7 +144,7 @@ test("an upload that the server refuses for a moment is sent again, and is one r
   server.faults.answer = () => undefined;
   expect(await store.read(file)).toEqual(bytes);
   // The clean-up of an earlier test may still run.
-  const own = server.requests.filter((request) => request.includes(file.id));
+  const own = server.requests.filter((request) => request.includes(`contents/${file.id}`));
   expect(own.map((request) => request.replace(/ .*/, ""))).toEqual(["PUT", "PUT", "PUT", "HEAD", "GET"]);
   expect(server.requests.join()).not.toMatch(/uploadId|uploads/);
   store.close();
@@ -152,7 +156,7 @@ test("an upload that fails again and again leaves nothing", async () => {
   server.faults.answer = ({ method }) => (method === "PUT" ? new Response("", { status: 500 }) : undefined);
   const error = await refusal(upload(set.store, new Uint8Array(30_000_000)));
   server.faults.answer = () => undefined;
-  expectNothing(set, error);
+  await expectNothing(set, error);
   expect(server.objects()).toEqual(before);
   set.store.close();
 });
@@ -237,7 +241,7 @@ test("what could not be removed goes with the next start", async () => {
   expect(await store.delete("key:a", deleted.id)).toBe(true);
   await waitFor("it is told", () => lines.join().includes("could not be removed"));
   server.faults.answer = () => undefined;
-  expect(store.find("key:a", deleted.id)).toBeUndefined();
+  expect(await store.find("key:a", deleted.id)).toBeUndefined();
   expect(server.objects()).toContain(deleted.id);
   await store.recovered;
   store.close();
@@ -249,8 +253,8 @@ test("what could not be removed goes with the next start", async () => {
   again.store.close();
 });
 
-test("lists that share a bucket leave each other alone", async () => {
-  const [one, other] = [setUp(), setUp()];
+test("prefixes of one bucket leave each other alone", async () => {
+  const [one, other] = [setUp(), setUp({ key_prefix: "others/" })];
   const file = await upload(one.store, new Uint8Array(10));
   await other.store.recovered;
   expect(await other.store.delete("key:a", file.id)).toBe(false);

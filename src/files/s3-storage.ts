@@ -1,10 +1,12 @@
-// Contents of files in a bucket of an S3-compatible server: <prefix><name of the list>/<id>.
+// Contents of files in a bucket of an S3-compatible server: <prefix>contents/<id>, and <prefix><name of the catalogue>/<id> where a
+// program wrote them that kept no list in the bucket.
 
 import { unlink } from "node:fs/promises";
 import type { Settings } from "../config/sections/registry.ts";
 import { backoffDelayMs } from "../lib/backoff.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import { type AskBucket, BucketTrouble, createBucket, passOver, readTrouble } from "../object-storage/bucket.ts";
+import { createBucketList } from "./bucket-list.ts";
 import type { Catalogue } from "./catalogue.ts";
 import type { ContentStorage } from "./content-storage.ts";
 
@@ -17,18 +19,20 @@ const BETWEEN_ATTEMPTS = { baseDelayMs: 200, maxDelayMs: 2_000, multiplier: 3, j
 /** Contents up to here are read before the answer begins: it has its length then, and trouble shows in its status. */
 const READ_WHOLE_BYTES = 1024 * 1024;
 
-/** Lists that share a bucket do not see the objects of each other. */
 export function createS3Storage(
   settings: Settings["files"]["s3"],
   catalogue: Catalogue,
   { questionMs, stalledMs } = TIME_LIMITS,
 ): ContentStorage {
   const ask = createBucket(settings);
-  const folder = `${settings.key_prefix}${catalogue.name()}/`;
-  const keyOf = (id: string) => folder + id;
+  const keyOf = (id: string) => `${settings.key_prefix}contents/${id}`;
+  const olderKeyOf = (id: string) => `${settings.key_prefix}${catalogue.name()}/${id}`;
+  const hasOlder = catalogue.shared?.hasOthers() === true;
+  /** Where the content of the id may be. */
+  const keysOf = (id: string) => (hasOlder ? [keyOf(id), olderKeyOf(id)] : [keyOf(id)]);
 
-  async function question(method: "HEAD" | "DELETE", id: string): Promise<Response | undefined> {
-    const response = await ask(method, keyOf(id), { signal: AbortSignal.timeout(questionMs) });
+  async function question(method: "HEAD" | "DELETE", key: string): Promise<Response | undefined> {
+    const response = await ask(method, key, { signal: AbortSignal.timeout(questionMs) });
     if (response.ok) {
       await passOver(response);
       return response;
@@ -36,36 +40,45 @@ export function createS3Storage(
     return absent(await readTrouble(response));
   }
 
-  async function sizeOf(id: string): Promise<number | undefined> {
-    const length = (await question("HEAD", id))?.headers.get("content-length");
+  async function sizeOf(key: string): Promise<number | undefined> {
+    const length = (await question("HEAD", key))?.headers.get("content-length");
     return typeof length === "string" ? Number(length) : undefined;
   }
 
   async function remove(id: string): Promise<void> {
-    await question("DELETE", id);
+    for (const key of keysOf(id)) await question("DELETE", key);
+  }
+
+  async function sliceOf(key: string, bytes: number, start: number, end: number) {
+    if (start >= end) return (await sizeOf(key)) === bytes ? new Blob([]) : undefined;
+    const isWhole = start === 0 && end === bytes;
+    const headers: Record<string, string> = isWhole ? {} : { Range: `bytes=${start}-${end - 1}` };
+    const response = await ask("GET", key, { headers, timeout: stalledMs });
+    if (!response.ok) return absent(await readTrouble(response));
+    if (response.body === null || !has(response, { bytes, start, end, isWhole })) {
+      await response.body?.cancel();
+      return undefined;
+    }
+    if (end - start > READ_WHOLE_BYTES) return response.body;
+    const content = await readBounded(response.body, end - start);
+    return content?.byteLength === end - start ? new Blob([content as Uint8Array<ArrayBuffer>]) : undefined;
   }
 
   return {
     notesLeftovers: true,
+    list: createBucketList(settings, questionMs),
     async keep({ id, path, bytes }, mediaType) {
       await putWhole(ask, keyOf(id), { path, bytes, mediaType, stalledMs });
-      if ((await sizeOf(id)) !== bytes) throw new BucketTrouble("the object is not what was sent");
+      if ((await sizeOf(keyOf(id))) !== bytes) throw new BucketTrouble("the object is not what was sent");
       await unlink(path);
     },
     remove,
     async slice(id, bytes, start, end) {
-      if (start >= end) return (await sizeOf(id)) === bytes ? new Blob([]) : undefined;
-      const isWhole = start === 0 && end === bytes;
-      const headers: Record<string, string> = isWhole ? {} : { Range: `bytes=${start}-${end - 1}` };
-      const response = await ask("GET", keyOf(id), { headers, timeout: stalledMs });
-      if (!response.ok) return absent(await readTrouble(response));
-      if (response.body === null || !has(response, { bytes, start, end, isWhole })) {
-        await response.body?.cancel();
-        return undefined;
+      for (const key of keysOf(id)) {
+        const found = await sliceOf(key, bytes, start, end);
+        if (found !== undefined) return found;
       }
-      if (end - start > READ_WHOLE_BYTES) return response.body;
-      const content = await readBounded(response.body, end - start);
-      return content?.byteLength === end - start ? new Blob([content as Uint8Array<ArrayBuffer>]) : undefined;
+      return undefined;
     },
     /** Objects are what the list notes. A row without object stays: the bucket may be there again tomorrow. */
     async recover({ leftovers, isClosed }) {

@@ -94,7 +94,7 @@ test(
         const leftBehind = filesIn(folder).filter((name) => name.startsWith("file-")).length;
         const store = open(folder);
         expect(await store.recovered).toBeDefined();
-        const { files } = store.list("key:a", { limit: 10_000, order: "asc" });
+        const { files } = await store.list("key:a", { limit: 10_000, order: "asc" });
         broken += leftBehind - files.length;
 
         const listed = files.map(({ id }) => id);

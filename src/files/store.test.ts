@@ -85,14 +85,14 @@ test("a file is whole, private, and known to its owner alone", async () => {
     createdAt: START,
     expiresAt: undefined,
   });
-  expect(store.find("key:a", file.id)).toEqual(file);
+  expect(await store.find("key:a", file.id)).toEqual(file);
   expect(await store.read(file)).toEqual(bytes);
   expect(await new Response(await store.content(file, 10, 20)).bytes()).toEqual(bytes.subarray(10, 20));
 
-  expect(store.find("key:b", file.id)).toBeUndefined();
-  expect(store.list("key:b", { limit: 10, order: "asc" })).toEqual({ files: [], hasMore: false });
+  expect(await store.find("key:b", file.id)).toBeUndefined();
+  expect(await store.list("key:b", { limit: 10, order: "asc" })).toEqual({ files: [], hasMore: false });
   expect(await store.delete("key:b", file.id)).toBe(false);
-  expect(store.find("key:a", file.id)).toEqual(file);
+  expect(await store.find("key:a", file.id)).toEqual(file);
 
   for (const name of readdirSync(folder, { recursive: true }) as string[]) {
     const { mode } = statSync(join(folder, name));
@@ -125,7 +125,7 @@ test("what is not finished is listed nowhere and leaves nothing", async () => {
   const finished = store.receive(LIMITS);
   const file = await finished.finish(factsOf());
   finished.discard();
-  expect(store.find("key:a", file.id)).toEqual(file);
+  expect(await store.find("key:a", file.id)).toEqual(file);
 });
 
 test("limits: of one file, and of all that are stored and that arrive", async () => {
@@ -160,25 +160,25 @@ test("pages go both ways, by order and purpose", async () => {
     if (index % 2 === 0) time.seconds++;
   }
   await upload(store, "other", { owner: "key:b" });
-  const page = (query: Partial<FileQuery>) => {
-    const { files, hasMore } = store.list("key:a", { limit: 3, order: "asc", ...query });
+  const page = async (query: Partial<FileQuery>) => {
+    const { files, hasMore } = await store.list("key:a", { limit: 3, order: "asc", ...query });
     return [files.map(({ id }) => ids.indexOf(id)).join(""), hasMore];
   };
-  expect(page({})).toEqual(["012", true]);
-  expect(page({ after: ids[2] })).toEqual(["345", true]);
-  expect(page({ after: ids[3] })).toEqual(["456", false]);
-  expect(page({ order: "desc" })).toEqual(["654", true]);
-  expect(page({ order: "desc", after: ids[2] })).toEqual(["10", false]);
-  expect(page({ before: ids[5] })).toEqual(["234", true]);
-  expect(page({ before: ids[3] })).toEqual(["012", false]);
-  expect(page({ order: "desc", before: ids[2] })).toEqual(["543", true]);
-  expect(page({ after: ids[1], before: ids[4] })).toEqual(["23", false]);
-  expect(page({ purpose: "batch" })).toEqual(["036", false]);
-  expect(page({ purpose: "batch", limit: 2, after: ids[1] })).toEqual(["36", false]);
-  expect(page({ purpose: "vision" })).toEqual(["", false]);
-  expect(page({ after: "file-unknown", limit: 1 })).toEqual(["0", true]);
+  expect(await page({})).toEqual(["012", true]);
+  expect(await page({ after: ids[2] })).toEqual(["345", true]);
+  expect(await page({ after: ids[3] })).toEqual(["456", false]);
+  expect(await page({ order: "desc" })).toEqual(["654", true]);
+  expect(await page({ order: "desc", after: ids[2] })).toEqual(["10", false]);
+  expect(await page({ before: ids[5] })).toEqual(["234", true]);
+  expect(await page({ before: ids[3] })).toEqual(["012", false]);
+  expect(await page({ order: "desc", before: ids[2] })).toEqual(["543", true]);
+  expect(await page({ after: ids[1], before: ids[4] })).toEqual(["23", false]);
+  expect(await page({ purpose: "batch" })).toEqual(["036", false]);
+  expect(await page({ purpose: "batch", limit: 2, after: ids[1] })).toEqual(["36", false]);
+  expect(await page({ purpose: "vision" })).toEqual(["", false]);
+  expect(await page({ after: "file-unknown", limit: 1 })).toEqual(["0", true]);
   await store.delete("key:a", ids[1] as string);
-  expect(page({})).toEqual(["023", true]);
+  expect(await page({})).toEqual(["023", true]);
   expect(store.usage().owners).toEqual([
     { owner: "key:a", count: 6, bytes: 6 },
     { owner: "key:b", count: 1, bytes: 5 },
@@ -194,10 +194,10 @@ test("a file whose time is over is unknown at once, and goes", async () => {
   const short = await upload(store, "short");
   expect([own.expiresAt, short.expiresAt]).toEqual([START + 3600, START + 60]);
   time.seconds += 59;
-  expect(store.find("key:a", short.id)).toEqual(short);
+  expect(await store.find("key:a", short.id)).toEqual(short);
   time.seconds += 1;
-  expect(store.find("key:a", short.id)).toBeUndefined();
-  expect(store.list("key:a", { limit: 10, order: "asc" }).files).toEqual([kept, own]);
+  expect(await store.find("key:a", short.id)).toBeUndefined();
+  expect((await store.list("key:a", { limit: 10, order: "asc" })).files).toEqual([kept, own]);
   expect(await store.delete("key:a", short.id)).toBe(false);
   expect(await store.expire()).toBe(1);
   expect(onDisk(folder).sort()).toEqual([kept.id, own.id].sort());
@@ -236,7 +236,7 @@ test("a start cleans up behind a crash, and only behind it", async () => {
   const again = setUp({ folder });
   expect(await again.store.recovered).toEqual({ removedRows: 2, removedContents: 2 });
   expect(again.lines).toHaveLength(1);
-  const listed = again.store.list("key:a", { limit: 10, order: "asc" }).files.map(({ id }) => id);
+  const listed = (await again.store.list("key:a", { limit: 10, order: "asc" })).files.map(({ id }) => id);
   expect(listed).toContain(whole.id);
   expect(listed).toHaveLength(2);
   expect(onDisk(folder).sort()).toEqual(listed.toSorted());

@@ -4,6 +4,7 @@ import { closeSync, mkdirSync, openSync, readdirSync, statSync, unlinkSync } fro
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { GatewayError, unknownFile } from "../errors/gateway-error.ts";
+import { inTime } from "../lib/abortable-delay.ts";
 import { whenFree } from "../lib/durable-database.ts";
 import { randomLetters } from "../lib/random-letters.ts";
 import { type Catalogue, openCatalogue } from "./catalogue.ts";
@@ -12,6 +13,7 @@ import type { FileFacts, FileStore, StoredFile, UploadLimits } from "./file-stor
 import { lockFolder } from "./folder-lock.ts";
 import { createSpool, noRoom } from "./incoming.ts";
 import { createLocalStorage } from "./local-storage.ts";
+import { createSharedList, type SharedList } from "./shared-list.ts";
 import { isFull, reasonOf, storageTrouble, vanished } from "./storage-trouble.ts";
 
 const CATALOGUE_NAME = "files.db";
@@ -25,6 +27,9 @@ const CLOSING_GRACE_MS = 60_000;
 
 /** With more than these, requests wait for contents that are being removed: so these cannot pile up. */
 const MOST_UNDER_WAY = 100;
+
+/** A deletion is answered when the other gateways of a bucket see it, or after this time. */
+const WITHDRAWAL_MS = 2_000;
 
 const ID_LENGTH = 24;
 
@@ -57,14 +62,18 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
   const lock = lockFolder(join(folder, LOCK_NAME), () => {
     left = readdirSync(incomingFolder);
   });
-  const catalogue = openCatalogue(join(folder, CATALOGUE_NAME));
+  const catalogue = openCatalogue(join(folder, CATALOGUE_NAME), parts.storage !== undefined);
   const leftovers = lock.wasAlone ? catalogue.leftovers() : [];
   const storage = parts.storage?.(catalogue) ?? createLocalStorage(join(folder, "contents"), catalogue);
   const life = createLife(() => {
     lock.release();
     setTimeout(() => catalogue.close(), CLOSING_GRACE_MS).unref();
   });
-  const inside: StoreInside = { ...parts, catalogue, storage, life, now: () => Math.floor(parts.wallTime() / 1000) };
+  const now = () => Math.floor(parts.wallTime() / 1000);
+  const { shared: rows } = catalogue;
+  const { list } = storage;
+  const shared = rows && list && createSharedList({ catalogue, rows, list, now, log });
+  const inside: StoreInside = { ...parts, catalogue, storage, shared, life, now };
   const receive = createSpool({
     folder: incomingFolder,
     newId,
@@ -80,6 +89,7 @@ export function createFileStore(parts: FileStoreParts): OpenedFileStore {
     if (!lock.wasAlone) return undefined;
     for (const name of left) await rm(join(incomingFolder, name), { force: true });
     const recovered = await storage.recover({ openedAtMs, leftovers, isClosed: () => life.isClosing });
+    await removeContents(inside, catalogue.shared?.withdrawn().filter((id) => !catalogue.isKnown(id)) ?? []);
     const removed = { ...recovered, removedUploads: left.length };
     if (Object.values(removed).some((count) => count > 0)) {
       log.warn({ folder, ...removed }, "files that were not whole were removed, as after a crash");
@@ -119,12 +129,14 @@ function timeOfFiles(folder: string): number {
 interface StoreInside extends Pick<FileStoreParts, "log" | "retentionSeconds"> {
   catalogue: Catalogue;
   storage: ContentStorage;
+  /** Undefined where the files are those of this machine. */
+  shared: SharedList | undefined;
   life: Life;
   /** Unix time in seconds. */
   now(): number;
 }
 
-function reading({ catalogue, storage, now, log }: StoreInside) {
+function reading({ catalogue, storage, shared, now, log }: StoreInside) {
   async function content(file: StoredFile, start: number, end: number) {
     const tell = (error: unknown) => log.warn({ id: file.id, reason: reasonOf(error) }, "a file could not be read");
     try {
@@ -137,8 +149,11 @@ function reading({ catalogue, storage, now, log }: StoreInside) {
     }
   }
   return {
-    find: (owner, id) => guarded(() => catalogue.find(owner, id, now())),
-    list: (owner, query) => guarded(() => catalogue.list(owner, query, now())),
+    find: (owner, id) => guarded(() => shared?.find(owner, id) ?? catalogue.find(owner, id, now())),
+    async list(owner, query) {
+      await shared?.follow(owner);
+      return guarded(() => catalogue.list(owner, query, now()));
+    },
     content,
     async read(file) {
       const found = await content(file, 0, file.bytes);
@@ -148,7 +163,7 @@ function reading({ catalogue, storage, now, log }: StoreInside) {
       if (bytes.byteLength !== file.bytes) throw vanished(file.id);
       return bytes;
     },
-    usage: () => guarded(() => catalogue.usage()),
+    usage: () => guardedNow(() => catalogue.usage()),
   } satisfies Partial<FileStore>;
 }
 
@@ -189,7 +204,7 @@ async function store(
   { maxTotalBytes }: UploadLimits,
   listed: () => void,
 ): Promise<StoredFile> {
-  const { catalogue, storage, log } = inside;
+  const { catalogue, storage, shared, log } = inside;
   const { id, bytes, sha256 } = arrived;
   const { owner, filename, mediaType, purpose } = facts;
   try {
@@ -199,7 +214,9 @@ async function store(
     const seconds = facts.expiresAfterSeconds ?? inside.retentionSeconds();
     const expiresAt = seconds === undefined ? undefined : createdAt + seconds;
     const file = { id, owner, filename, mediaType, purpose, bytes, sha256, createdAt, expiresAt };
-    if (!(await whenFree(() => catalogue.insert(file, maxTotalBytes)))) throw noRoom(maxTotalBytes);
+    await shared?.publish(file);
+    const isPublished = shared !== undefined;
+    if (!(await whenFree(() => catalogue.insert(file, maxTotalBytes, isPublished)))) throw noRoom(maxTotalBytes);
     listed();
     return file;
   } catch (error) {
@@ -211,16 +228,18 @@ async function store(
 
 /** First the row, then the content: what a crash leaves between them is listed nowhere, and the next start removes it. */
 async function deleteFile(inside: StoreInside, owner: string, id: string): Promise<boolean> {
-  const { catalogue, storage, now } = inside;
-  if (guarded(() => catalogue.find(owner, id, now())) === undefined) return false;
+  const { catalogue, storage, shared, now } = inside;
+  const known = guardedNow(() => catalogue.find(owner, id, now()));
+  if (known === undefined && (await shared?.find(owner, id)) === undefined) return false;
   try {
     if ((await whenFree(() => catalogue.remove([id], storage.notesLeftovers))) === 0) return false;
   } catch (error) {
     if (!isFull(error)) throw storageTrouble(error);
     // A full disk takes no change of the list: the content makes room for it.
     await storage.remove(id).catch(() => {}); // the row tells whether the file is gone
-    guarded(() => catalogue.remove([id]));
+    guardedNow(() => catalogue.remove([id]));
   }
+  await inTime(shared?.withdraw(id).catch(() => {}) ?? Promise.resolve(), WITHDRAWAL_MS); // removeContents() tells of trouble
   await removeSoon(inside, id);
   return true;
 }
@@ -250,9 +269,10 @@ async function removeSoon(inside: StoreInside, id: string): Promise<void> {
 }
 
 /** Contents that cannot be removed now are removed after the next start. */
-async function removeContents({ catalogue, storage, log }: StoreInside, ids: readonly string[]): Promise<void> {
+async function removeContents({ catalogue, storage, shared, log }: StoreInside, ids: readonly string[]): Promise<void> {
   for (const id of ids) {
     try {
+      await shared?.withdraw(id);
       await storage.remove(id);
       if (storage.notesLeftovers) catalogue.forget(id);
     } catch (error) {
@@ -261,7 +281,15 @@ async function removeContents({ catalogue, storage, log }: StoreInside, ids: rea
   }
 }
 
-function guarded<Result>(task: () => Result): Result {
+async function guarded<Result>(task: () => Result | Promise<Result>): Promise<Result> {
+  try {
+    return await task();
+  } catch (error) {
+    throw storageTrouble(error);
+  }
+}
+
+function guardedNow<Result>(task: () => Result): Result {
   try {
     return task();
   } catch (error) {

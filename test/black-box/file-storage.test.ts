@@ -170,11 +170,12 @@ describe("a bucket", () => {
         // Bun 1.4.5 leaves the length of a stream out (oven-sh/bun#10507). When it is here, docs/files.md has to say so.
         expect(streamed.headers.get("content-length")).toBeNull();
         expect((await streamed.bytes()).length).toBe(3 * MEBIBYTE);
-        server.faults.answer = ({ method }) =>
-          method === "GET" ? new Response(new Uint8Array(3 * MEBIBYTE)) : undefined;
+        server.faults.answer = ({ method, url }) =>
+          method === "GET" && url.includes("/contents/") ? new Response(new Uint8Array(3 * MEBIBYTE)) : undefined;
         server.faults.cutsAnswers = true;
-        const broken = await download();
-        expect(await broken.bytes().catch(() => "broken")).toBe("broken");
+        // The connection may end before the headers have left.
+        const broken = download().then((response) => response.bytes());
+        expect(await broken.catch(() => "broken")).toBe("broken");
         server.faults.answer = () => undefined;
         server.faults.cutsAnswers = false;
         await waitFor("it is told", () => gateway.printed.stderr.includes("a file could not be read"));

@@ -17,7 +17,7 @@ export const filesSection = defineSection({
     storage: z
       .enum(["local", "s3"], { error: "expected one of local, s3" })
       .default("local")
-      .describe("local: on the disk, below path. s3: in a bucket; the list of files stays below path."),
+      .describe("local: on the disk, below path. s3: in a bucket, for all gateways with this bucket and key_prefix."),
     path: text().default("./data/files").describe("The folder; a path below ./data lies in server.data_dir."),
     max_file_size: whole(1, 8 * 1024 ** 3)
       .default(512 * 1024 ** 2)
