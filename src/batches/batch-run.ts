@@ -12,6 +12,8 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 60_000;
 /** An operator may raise a limit in the meantime. */
 const LONGEST_RETRY_AFTER_MS = 300_000;
+/** Before lines are looked for again that other gateways have. */
+const LATER_MS = 500;
 
 /** A line that was asked, and is to be asked again. */
 interface ReturnedLine extends BatchLine {
@@ -40,6 +42,7 @@ export class BatchRun {
   /** Every line has been handed out. */
   #isDry = false;
   #pausedUntilMs = 0;
+  #noNewUntilMs = 0;
   /** Returned and new lines take turns, so that lines that are always refused do not keep others back. */
   #isTurnOfNew = false;
   #isAsked: () => void = () => {};
@@ -78,24 +81,26 @@ export class BatchRun {
   mayAsk(nowMs: number): boolean {
     if (this.#work === undefined || this.batch.status !== "in_progress" || this.ended.aborted) return false;
     if (nowMs < this.#pausedUntilMs) return false;
-    return this.#mayAskNew() || this.#returned.some(({ notBeforeMs }) => notBeforeMs <= nowMs);
+    return this.#mayAskNew(nowMs) || this.#returned.some(({ notBeforeMs }) => notBeforeMs <= nowMs);
   }
 
   /** A line whose time has come to be asked again. */
   takeReturned(nowMs: number): ReturnedLine | undefined {
     this.#isTurnOfNew = !this.#isTurnOfNew;
-    if (this.#isTurnOfNew && this.#mayAskNew()) return undefined;
+    if (this.#isTurnOfNew && this.#mayAskNew(nowMs)) return undefined;
     const index = this.#returned.findIndex(({ notBeforeMs }) => notBeforeMs <= nowMs);
     return index < 0 ? undefined : this.#returned.splice(index, 1)[0];
   }
 
-  async takeNew(): Promise<BatchLine | undefined> {
-    if (!this.#mayAskNew()) return undefined;
+  async takeNew(nowMs: number): Promise<BatchLine | undefined> {
+    if (!this.#mayAskNew(nowMs)) return undefined;
     const released = await this.desk?.nextReleased();
     if (released !== undefined || this.#isDry) return released;
     const line = await this.#work?.next();
     if (line === undefined) this.#isDry = true;
-    return line;
+    if (line !== "later") return line;
+    this.#noNewUntilMs = nowMs + LATER_MS;
+    return undefined;
   }
 
   /** The result of the work; undefined where it was broken off. */
@@ -158,8 +163,8 @@ export class BatchRun {
     });
   }
 
-  #mayAskNew(): boolean {
+  #mayAskNew(nowMs: number): boolean {
     const hasMore = !this.#isDry || this.desk?.hasReleased === true;
-    return hasMore && this.#returned.length < MAX_RETURNED;
+    return hasMore && nowMs >= this.#noNewUntilMs && this.#returned.length < MAX_RETURNED;
   }
 }

@@ -55,6 +55,8 @@ export interface StoredBatch {
   /** The path that every line is asked at, such as /v1/chat/completions. */
   endpoint: string;
   inputFileId?: string | undefined;
+  /** Of lines that several gateways share: their folder in the bucket, and how many there are. */
+  segments?: { folder: string; count: number } | undefined;
   /** Of the client that created it, sent with each line. */
   headers?: Readonly<Record<string, string>> | undefined;
   status: BatchStatus;

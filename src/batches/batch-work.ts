@@ -1,11 +1,17 @@
 // How the work of a batch is handed out and its results are taken in: the runner asks for lines and gives results back, and does
 // not know where either lies.
 
-import type { BatchLine, LineResult, LineSums } from "./batch-store.ts";
+import type { BatchFormat } from "./batch-format.ts";
+import type { BatchFault, BatchLine, LineResult, LineSums, StoredBatch } from "./batch-store.ts";
 
 export interface BatchWork {
-  /** The next line without a result, noted as begun so that a crash does not hide it; undefined: there are no more. */
-  next(): Promise<BatchLine | undefined>;
+  /**
+   * The next line without a result, noted as begun so that a crash does not hide it. Undefined: there are no more. "later": other
+   * gateways have the lines that are left, and may be gone before they are done.
+   */
+  next(): Promise<BatchLine | "later" | undefined>;
+  /** False for a line that another gateway has taken over. */
+  holds?(line: BatchLine): boolean;
   /** Resolves when a crash no longer loses the result. Rejects only where everything ends. */
   settle(line: BatchLine, result: LineResult, sums: LineSums): Promise<void>;
   /** Counts the results that there are, bad lines included; changes with settle(). */
@@ -32,4 +38,35 @@ export interface HeldLines {
   line(position: number): Promise<BatchLine>;
   /** The same, noted as begun. */
   begin(position: number): Promise<BatchLine>;
+}
+
+/** What has become of an input. */
+export interface TakenIn {
+  /** Lines, without blank ones. */
+  total: number;
+  /** Those that cannot be asked. */
+  faulty: number;
+  faults: readonly BatchFault[];
+  model: string | undefined;
+}
+
+/** A part of a batch's life that one process at a time goes through. */
+export type BatchStep = "intake" | "finish";
+
+/** Where the work of batches lies. */
+export interface WorkPlace {
+  /** Keeps the lines of an input. Rejects as takeIn() does. */
+  takeIn(
+    batch: StoredBatch,
+    input: AsyncIterable<Uint8Array>,
+    given: { format: BatchFormat; maxLines: number; signal?: AbortSignal },
+  ): Promise<TakenIn>;
+  /** The work of a batch whose lines were taken in. */
+  open(batch: StoredBatch): Promise<BatchWork>;
+  remove(batch: StoredBatch): Promise<void>;
+  /**
+   * Runs the task while no other process goes through the step. Where another one has gone through it, the task does not run, and
+   * the batch is what that one has made of it. The signal ends the wait.
+   */
+  alone(batch: StoredBatch, step: BatchStep, task: () => Promise<void>, signal?: AbortSignal): Promise<void>;
 }

@@ -104,7 +104,8 @@ export async function openLocalWork(folder: string, lines: number, patience: Pat
   };
 }
 
-async function* readIndex(folder: string): AsyncGenerator<{ position: number; entry: IndexEntry }, undefined> {
+/** Where the bodies of lines lie that were taken into a folder. */
+export async function* readIndex(folder: string): AsyncGenerator<{ position: number; entry: IndexEntry }, undefined> {
   const lines = new LineReader(MAX_ENTRY_BYTES);
   let position = 0;
   for await (const bytes of Bun.file(join(folder, INDEX_NAME)).stream()) {

@@ -1,7 +1,5 @@
 // Runs the batches that are not finished: takes their input in, asks their lines in turn, and writes their results.
 
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
@@ -18,11 +16,10 @@ import {
   NO_SUMS,
   type StoredBatch,
 } from "./batch-store.ts";
-import type { BatchWork } from "./batch-work.ts";
+import type { BatchWork, WorkPlace } from "./batch-work.ts";
 import { BATCH_FORMATS } from "./formats.ts";
-import { openLocalWork } from "./local-work.ts";
 import type { Patience } from "./patience.ts";
-import { takeIn, UnreadableInput } from "./take-in.ts";
+import { UnreadableInput } from "./take-in.ts";
 import { hasGroups } from "./vendor/group-files.ts";
 import type { VendorBatchApi } from "./vendor/vendor-api.ts";
 import { KEPT_BYTES, VendorDesk } from "./vendor/vendor-desk.ts";
@@ -52,7 +49,7 @@ export type AskLine = (
 ) => Promise<LineAnswer>;
 
 export interface RunnerParts {
-  folder: string;
+  place: WorkPlace;
   settings(): Settings["batches"];
   /** Milliseconds since the Unix epoch. */
   wallTime(): number;
@@ -65,7 +62,7 @@ export interface RunnerParts {
   rows: {
     /** The oldest that are not finished. */
     open(limit: number): StoredBatch[];
-    update(batch: StoredBatch): void;
+    update(batch: StoredBatch): void | Promise<void>;
   };
   patience: Patience;
   log: Record<"info" | "warn" | "error", (fields: object, message: string) => void>;
@@ -74,7 +71,7 @@ export interface RunnerParts {
 export type Runner = ReturnType<typeof createRunner>;
 
 export function createRunner(parts: RunnerParts) {
-  const { settings, wallTime, patience, rows, log } = parts;
+  const { place, settings, wallTime, patience, rows, log } = parts;
   const runs = new Map<string, BatchRun>();
   const keptBudgets = new ByteAllowance(MAX_KEPT_BUDGETS * KEPT_BYTES);
   let turn = 0;
@@ -140,8 +137,8 @@ export function createRunner(parts: RunnerParts) {
 
   async function askNext(run: BatchRun): Promise<void> {
     const { work } = run;
-    const line = run.takeReturned(wallTime()) ?? (await run.takeNew());
-    if (line === undefined || work === undefined) return;
+    const line = run.takeReturned(wallTime()) ?? (await run.takeNew(wallTime()));
+    if (line === undefined || work === undefined || work.holds?.(line) === false) return;
     const vendorTurn = run.desk?.turnOf(line);
     const answer = await askOnce(run, line, vendorTurn);
     // Nothing is known of a line that was broken off.
@@ -210,16 +207,15 @@ export function createRunner(parts: RunnerParts) {
 
   const save = (batch: StoredBatch) => patience.until(() => rows.update(batch));
   const now = () => Math.floor(wallTime() / 1000);
-  const folderOf = ({ id }: StoredBatch) => join(parts.folder, id);
 
   /** The whole life of a batch in this process. Rejects never. */
   async function live(run: BatchRun): Promise<void> {
     const { batch } = run;
     try {
-      if (batch.status === "validating") await validate(run);
+      if (batch.status === "validating") await place.alone(batch, "intake", () => validate(run), run.ended);
       if (hasEnded(batch)) return;
       if (batch.inProgressAt !== undefined) {
-        const work = await openLocalWork(folderOf(batch), batch.total, patience);
+        const work = await place.open(batch);
         run.desk = await openDesk(run, work);
         run.use(work);
       }
@@ -229,11 +225,12 @@ export function createRunner(parts: RunnerParts) {
         await run.asked;
       }
       if (isStopping) return;
-      await finish(run);
+      await place.alone(batch, "finish", () => finish(run));
     } catch (error) {
       if (isStopping) return;
       log.error({ batch: batch.id, reason: reasonOf(error) }, "a batch has failed");
-      await fail(batch, [{ code: "internal_error", message: "The gateway could not run this batch." }]).catch(() => {});
+      const faults = [{ code: "internal_error", message: "The gateway could not run this batch." }];
+      await place.alone(batch, "finish", () => fail(batch, faults)).catch(() => {});
     } finally {
       await run.work?.close().catch(() => {}); // what it has not written is asked again
       if (!isStopping) run.desk?.end("cancelled");
@@ -271,9 +268,8 @@ export function createRunner(parts: RunnerParts) {
       }
       const content = await store.content(file, 0, file.bytes);
       const input = content instanceof Blob ? content.stream() : content;
-      const { format, endpoint } = batch;
-      const places = { folder: folderOf(batch), maxLines: max_lines, signal: ended };
-      return await takeIn(input, { format: BATCH_FORMATS[format], endpoint, ...places });
+      const given = { format: BATCH_FORMATS[batch.format], maxLines: max_lines, signal: ended };
+      return await place.takeIn(batch, input, given);
     } catch (error) {
       if (ended.aborted) return undefined;
       // A storage in trouble names its cause; a file that is gone has none.
@@ -287,7 +283,7 @@ export function createRunner(parts: RunnerParts) {
     const facts = { status: "failed", failedAt: now(), faults } as const;
     await save({ ...batch, ...facts });
     Object.assign(batch, facts);
-    await rm(folderOf(batch), { recursive: true, force: true });
+    await place.remove(batch);
   }
 
   async function requireFiles(): Promise<FileStore> {
@@ -327,7 +323,7 @@ export function createRunner(parts: RunnerParts) {
     // Clients must not see an end that a crash or a full disk takes back.
     await save({ ...batch, ...facts } as StoredBatch);
     Object.assign(batch, facts);
-    await rm(folderOf(batch), { recursive: true, force: true });
+    await place.remove(batch);
     log.info({ batch: batch.id, status: end, completed: batch.completed, failed }, `batch ${batch.id} is ${end}`);
   }
 
@@ -335,6 +331,8 @@ export function createRunner(parts: RunnerParts) {
     activate,
     /** One under way, with its counts of now. */
     find: (id: string) => runs.get(id)?.batch,
+    /** Ids of those under way. */
+    ids: () => [...runs.keys()],
     get running() {
       return runs.size;
     },

@@ -3,31 +3,30 @@
 import { mkdirSync, readdirSync } from "node:fs";
 import { rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ERRORS } from "../errors/catalog.ts";
-import { GatewayError } from "../errors/gateway-error.ts";
 import { reasonOf } from "../files/storage-trouble.ts";
 import { whenFree } from "../lib/durable-database.ts";
-import { randomLetters } from "../lib/random-letters.ts";
 import { openBatchRows } from "./batch-rows.ts";
-import { type AllBatches, FaultyInput, hasEnded, type NewBatch, NO_SUMS, type StoredBatch } from "./batch-store.ts";
+import { type AllBatches, FaultyInput, hasEnded, type StoredBatch } from "./batch-store.ts";
 import { batchTrouble, guarded } from "./batch-trouble.ts";
+import type { WorkPlace } from "./batch-work.ts";
 import { BATCH_FORMATS } from "./formats.ts";
-import { createPatience } from "./patience.ts";
+import { openLocalWork } from "./local-work.ts";
+import { cannotCancel, newBatch, newId, tooManyOpen } from "./new-batch.ts";
+import { createPatience, type Patience } from "./patience.ts";
 import { createRunner, type Runner, type RunnerParts } from "./runner.ts";
 import { openSoleLock } from "./sole-lock.ts";
 import { takeIn, UnreadableInput } from "./take-in.ts";
 
-const DATABASE_NAME = "batches.db";
-const LOCK_NAME = "batches.lock";
-const ID_LENGTH = 24;
-const WINDOW_SECONDS = 86_400;
+export const DATABASE_NAME = "batches.db";
+export const LOCK_NAME = "batches.lock";
 const LOCK_INTERVAL_MS = 500;
 const EXPIRY_INTERVAL_MS = 60_000;
 
 type BatchLog = RunnerParts["log"] & Parameters<typeof createPatience>[0];
 
 export interface BatchStoreParts
-  extends Pick<RunnerParts, "folder" | "settings" | "wallTime" | "files" | "ask" | "counted" | "vendors"> {
+  extends Pick<RunnerParts, "settings" | "wallTime" | "files" | "ask" | "counted" | "vendors"> {
+  folder: string;
   log: BatchLog;
 }
 
@@ -59,7 +58,8 @@ export function openBatches(parts: BatchStoreParts): OpenBatches {
     void removeLeftovers().catch((error) => {
       log.warn({ reason: reasonOf(error) }, "what unfinished requests for batches have left could not be removed");
     });
-    runner = createRunner({ ...parts, rows: { ...rows, update }, patience: createPatience(log) });
+    const patience = createPatience(log);
+    runner = createRunner({ ...parts, place: localPlace(folder, patience), rows: { ...rows, update }, patience });
   }
   const waiting = setInterval(run, LOCK_INTERVAL_MS);
   waiting.unref();
@@ -186,32 +186,12 @@ export function openBatches(parts: BatchStoreParts): OpenBatches {
   };
 }
 
-function newId({ format }: NewBatch): string {
-  return `${BATCH_FORMATS[format].idPrefix}${randomLetters(ID_LENGTH)}`;
-}
-
-function newBatch(facts: NewBatch, createdAt: number): StoredBatch {
+function localPlace(folder: string, patience: Patience): WorkPlace {
+  const folderOf = ({ id }: StoredBatch) => join(folder, id);
   return {
-    ...facts,
-    id: newId(facts),
-    status: "validating",
-    faults: [],
-    total: 0,
-    completed: 0,
-    failed: 0,
-    sums: NO_SUMS,
-    createdAt,
-    expiresAt: createdAt + WINDOW_SECONDS,
+    takeIn: (batch, input, given) => takeIn(input, { ...given, endpoint: batch.endpoint, folder: folderOf(batch) }),
+    open: (batch) => openLocalWork(folderOf(batch), batch.total, patience),
+    remove: (batch) => rm(folderOf(batch), { recursive: true, force: true }),
+    alone: (_batch, _step, task) => task(),
   };
-}
-
-function tooManyOpen(most: number): GatewayError {
-  const message =
-    `There are ${most} batches that are not finished, as many as batches.max_open allows. ` +
-    "Cancel one, or wait until one is finished.";
-  return new GatewayError(ERRORS.rateLimited, message);
-}
-
-function cannotCancel({ status }: StoredBatch): GatewayError {
-  return new GatewayError(ERRORS.conflict, `A batch with the status '${status}' cannot be cancelled.`);
 }

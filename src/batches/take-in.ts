@@ -10,6 +10,7 @@ import { type Line, LineReader } from "../lib/line-reader.ts";
 import { syncFolder } from "../lib/sync-folder.ts";
 import type { BatchFormat } from "./batch-format.ts";
 import { type BatchFault, FaultyInput } from "./batch-store.ts";
+import type { TakenIn } from "./batch-work.ts";
 import { BufferedFile } from "./buffered-file.ts";
 import { BODIES_NAME, INDEX_NAME, type IndexEntry, LOG_NAME } from "./local-work.ts";
 import { faultyRecord } from "./records.ts";
@@ -32,15 +33,6 @@ interface IntakeParts {
   folder: string;
   maxLines: number;
   signal?: AbortSignal;
-}
-
-interface TakenIn {
-  /** Lines, without blank ones. */
-  total: number;
-  /** Those that cannot be asked. */
-  faulty: number;
-  faults: readonly BatchFault[];
-  model: string | undefined;
 }
 
 /** The input itself could not be read; nothing is wrong with the disk. */

@@ -3,7 +3,7 @@
 import type { Database } from "bun:sqlite";
 import { type DatabaseSchema, openDurableDatabase } from "../lib/durable-database.ts";
 import type { FilePage, FileQuery, FileUsage, StoredFile } from "./file-store.ts";
-import { openSharedRows } from "./shared-rows.ts";
+import { openPublishedRows } from "./published-rows.ts";
 
 /** The row of `totals` that counts the files of all owners; no owner has this name. */
 const EVERYBODY = "";
@@ -92,7 +92,7 @@ export function openCatalogue(path: string, isShared = false) {
   const total = sqlite.query<{ count: number; bytes: number }, [string]>(
     "SELECT count, bytes FROM totals WHERE owner = ?",
   );
-  const shared = isShared ? openSharedRows(sqlite) : undefined;
+  const shared = isShared ? openPublishedRows(sqlite) : undefined;
   const everybody = () => total.get(EVERYBODY) ?? { count: 0, bytes: 0 };
 
   return {

@@ -6,7 +6,7 @@ import { whenFree } from "../lib/durable-database.ts";
 import type { BucketList } from "./bucket-list.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isFileId, type StoredFile } from "./file-store.ts";
-import type { SharedRows } from "./shared-rows.ts";
+import type { PublishedRows } from "./published-rows.ts";
 import { reasonOf, storageTrouble } from "./storage-trouble.ts";
 
 /** A file that is known is not waited for longer. */
@@ -16,7 +16,7 @@ const READ_AT_ONCE = 8;
 
 interface SharedListParts {
   catalogue: Catalogue;
-  rows: SharedRows;
+  rows: PublishedRows;
   list: BucketList;
   /** Unix time in seconds. */
   now(): number;

@@ -13,7 +13,7 @@ export interface KeyPage {
 }
 
 /** @param after - the name behind which the page begins; "": the first page */
-export type ListKeys = (prefix: string, after: string) => Promise<KeyPage>;
+type ListKeys = (prefix: string, after: string) => Promise<KeyPage>;
 
 export function createKeyList(settings: BucketSettings, timeLimitMs: number, pageKeys = PAGE_KEYS): ListKeys {
   const { endpoint, bucket, region, access_key, secret_key } = settings;

@@ -17,7 +17,7 @@ export interface RedisSurroundings {
 }
 
 interface Use extends Pick<RedisParts, "returned" | "waitedMs"> {
-  use: "response_cache" | "rate_limiting" | "budgets" | "admission";
+  use: "response_cache" | "rate_limiting" | "budgets" | "admission" | "batches";
   /** Most connections. */
   poolSize: number;
   /** Commands may wait at the server for so long before it answers. */

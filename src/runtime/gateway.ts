@@ -213,6 +213,8 @@ export function createGateway({
   // It asks the gateway itself: it follows behind all parts, and stops first.
   const batches = createBatchesPart(snapshot, {
     ...{ dataPath, clock, log },
+    deadlines: composed.state.deadlines,
+    redisUnanswered: events.redisUnanswered,
     files: { inUse: composed.files.inUse, maxTotalBytes: () => settings().files.max_total_size },
     ask: createLineAsker({
       handle: (...asked) => composed.running.handle(...asked),
@@ -246,7 +248,9 @@ export function createGateway({
   /** A Redis server counts as lost as soon as one process has lost it. */
   function redis() {
     const told = workers?.numbers().flatMap((numbers) => numbers.redis) ?? [];
-    return composed.redis().map(({ use, isThere }) => {
+    const { isThere } = batches.server;
+    const own = isThere === undefined ? [] : [{ use: "batches", isThere }];
+    return [...composed.redis(), ...own].map(({ use, isThere }) => {
       return { use, isThere: isThere && !told.some((other) => other.use === use && !other.isThere) };
     });
   }

@@ -9,10 +9,10 @@ const TABLES = `
   CREATE TABLE IF NOT EXISTS withdrawn (id TEXT PRIMARY KEY, owner TEXT NOT NULL) STRICT, WITHOUT ROWID;
 `;
 
-export type SharedRows = ReturnType<typeof openSharedRows>;
+export type PublishedRows = ReturnType<typeof openPublishedRows>;
 
 /** Throws SQLite's errors; so does everything that it offers. */
-export function openSharedRows(sqlite: Database) {
+export function openPublishedRows(sqlite: Database) {
   const isThere = sqlite.query("SELECT 1 FROM sqlite_schema WHERE name = 'withdrawn'").get() !== null;
   if (!isThere) sqlite.run(TABLES);
   const publish = sqlite.query("INSERT INTO published VALUES (?) ON CONFLICT DO NOTHING");
