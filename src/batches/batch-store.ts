@@ -57,6 +57,8 @@ export interface StoredBatch {
   inputFileId?: string | undefined;
   /** Of lines that several gateways share: their folder in the bucket, and how many there are. */
   segments?: { folder: string; count: number } | undefined;
+  /** Unix time in milliseconds, for the order of those that several gateways share. */
+  createdAtMs?: number | undefined;
   /** Of the client that created it, sent with each line. */
   headers?: Readonly<Record<string, string>> | undefined;
   status: BatchStatus;

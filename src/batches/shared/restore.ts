@@ -36,12 +36,12 @@ export async function restoreBatches({ server, objects, log }: RestoreParts): Pr
 
 /** 1 for one that was not there. */
 async function restore(batch: StoredBatch, server: BatchServer, objects: BatchObjects): Promise<number> {
-  const { id, owner, format, status, segments, createdAt } = batch;
+  const { id, owner, format, status, segments, createdAt, createdAtMs = createdAt * 1000 } = batch;
   const ended = hasEnded(batch) ? (batch.completedAt ?? batch.failedAt ?? batch.expiredAt ?? batch.cancelledAt) : "";
   const done = ended === "" ? await doneSegments(id, objects) : new Map<string, string>();
   const { completed, failed, sums } = ended === "" ? await countsOf(batch, done, objects) : batch;
   const counts = [completed, failed, sums.input, sums.cachedInput, sums.output, sums.reasoning, sums.cost];
-  const facts = [id, owner, format, JSON.stringify(batch), status, segments?.count ?? 0, createdAt, ended ?? ""];
+  const facts = [id, owner, format, JSON.stringify(batch), status, segments?.count ?? 0, createdAtMs, ended ?? ""];
   return Number(await server.run(RESTORE, ...facts, ...counts, ...[...done].flat()));
 }
 

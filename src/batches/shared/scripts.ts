@@ -78,12 +78,11 @@ return 1
 
 /** Brings one back that the server has lost. Nothing where it is there. */
 export const RESTORE = script(`
-local id, owner, format, facts, status, segments, created, ended = unpack(ARGV)
+local id, owner, format, facts, status, segments, sequence, ended = unpack(ARGV)
 if redis.call('EXISTS', key('row', id)) == 1 then return 0 end
 redis.call('HSET', key('row', id), 'owner', owner, 'format', format, 'facts', facts, 'status', status, 'version', 1)
 redis.call('HSET', key('row', id), 'segments', segments)
 for index, name in ipairs(COUNTS) do redis.call('HSET', key('row', id), name, ARGV[8 + index]) end
-local sequence = created * 1000
 list(id, owner, format, sequence)
 if ended ~= '' then
   redis.call('HSET', key('row', id), 'ended', ended)

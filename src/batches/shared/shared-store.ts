@@ -176,8 +176,9 @@ export function openSharedBatches(parts: SharedBatchParts): OpenBatches {
     return batch?.owner === owner ? batch : undefined;
   }
 
-  async function insert(batch: StoredBatch): Promise<StoredBatch> {
+  async function insert(made: StoredBatch): Promise<StoredBatch> {
     const { max_open } = settings();
+    const batch = { ...made, createdAtMs: wallTime() };
     let inserted = await rows.insert(batch, max_open);
     if (inserted === "not-ready") {
       await inTime(isReady, READY_MS);
