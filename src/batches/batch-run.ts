@@ -27,7 +27,7 @@ export class BatchRun {
   readonly batch: StoredBatch;
   /** An earlier process began it, or an earlier moment of this one. */
   readonly isRecovered: boolean;
-  /** Resolves when every line has its result, or the run has ended. */
+  /** Resolves when every line has its result, or the run has ended; rejects where lines cannot be had any more. */
   readonly asked: Promise<void>;
   over: Promise<void> = Promise.resolve();
   /** Lines under way, or about to be. */
@@ -46,14 +46,17 @@ export class BatchRun {
   /** Returned and new lines take turns, so that lines that are always refused do not keep others back. */
   #isTurnOfNew = false;
   #isAsked: () => void = () => {};
+  #isBroken: (error: unknown) => void = () => {};
   #isIdle: (() => void) | undefined;
 
   constructor(batch: StoredBatch, isRecovered: boolean) {
     this.batch = batch;
     this.isRecovered = isRecovered;
-    this.asked = new Promise((resolve) => {
+    this.asked = new Promise((resolve, reject) => {
       this.#isAsked = resolve;
+      this.#isBroken = reject;
     });
+    this.asked.catch(() => {}); // the run may not wait for it any more
   }
 
   get work(): BatchWork | undefined {
@@ -96,7 +99,10 @@ export class BatchRun {
     if (!this.#mayAskNew(nowMs)) return undefined;
     const released = await this.desk?.nextReleased();
     if (released !== undefined || this.#isDry) return released;
-    const line = await this.#work?.next();
+    const line = await this.#work?.next().catch((error) => {
+      this.#isBroken(error);
+      throw error;
+    });
     if (line === undefined) this.#isDry = true;
     if (line !== "later") return line;
     this.#noNewUntilMs = nowMs + LATER_MS;
@@ -159,7 +165,11 @@ export class BatchRun {
   idle(): Promise<void> {
     if (this.asking === 0) return Promise.resolve();
     return new Promise((resolve) => {
-      this.#isIdle = resolve;
+      const others = this.#isIdle;
+      this.#isIdle = () => {
+        others?.();
+        resolve();
+      };
     });
   }
 

@@ -229,6 +229,8 @@ export function createRunner(parts: RunnerParts) {
     } catch (error) {
       if (isStopping) return;
       log.error({ batch: batch.id, reason: reasonOf(error) }, "a batch has failed");
+      run.end("stopped");
+      await run.idle();
       const faults = [{ code: "internal_error", message: "The gateway could not run this batch." }];
       await place.alone(batch, "finish", () => fail(batch, faults)).catch(() => {});
     } finally {

@@ -19,6 +19,7 @@ let s3: S3Server;
 let pair: [ProcessGateway, ProcessGateway];
 let pairs = 0;
 
+const KILLS = Number(process.env.SIGNALBOX_BATCH_KILLS ?? 4);
 /** Lines under way at one gateway. */
 const AT_ONCE = 8;
 
@@ -139,32 +140,37 @@ test("a file, a batch, its progress, and its results, each at the other gateway"
   );
 });
 
-test("each gateway is killed in turn: no line is lost or doubled, and only lines under way are asked again", async () => {
-  const [lines, kills] = [2_000, 4];
-  const [one, two] = pair;
-  const ids = idsOf(lines);
-  const { id } = await createBatch(openaiClient(one), linesFor(ids));
-  for (let kill = 0; kill < kills; kill++) {
-    await hasAsked((lines / (kills + 1)) * kill + 1);
-    const killed = kill % 2 === 0 ? one : two;
-    killed.process.kill("SIGKILL");
-    await killed.process.finished();
-    await killed.restart();
-  }
-  const batch = await whenEnded(openaiClient(two), id);
-  expect(batch).toMatchObject({
-    status: "completed",
-    error_file_id: null,
-    request_counts: { total: lines, completed: lines, failed: 0 },
-    usage: { input_tokens: 3 * lines, output_tokens: 2 * lines },
-  });
-  const results = await linesOf(openaiClient(one), batch.output_file_id);
-  expectOnce(results, ids, asks);
-  const again = results.filter(({ asked_again }) => asked_again === true).length;
-  expect(again).toBeLessThanOrEqual(kills * AT_ONCE);
-  expect(total() - lines).toBeLessThanOrEqual(again);
-  expect(asked.every((count) => count > 0)).toBe(true);
-});
+// The long form: SIGNALBOX_BATCH_KILLS=100.
+test(
+  "each gateway is killed in turn: no line is lost or doubled, and only lines under way are asked again",
+  async () => {
+    const lines = 2_000;
+    const [one, two] = pair;
+    const ids = idsOf(lines);
+    const { id } = await createBatch(openaiClient(one), linesFor(ids));
+    for (let kill = 0; kill < KILLS; kill++) {
+      await hasAsked((lines / (KILLS + 1)) * kill + 1);
+      const killed = kill % 2 === 0 ? one : two;
+      killed.process.kill("SIGKILL");
+      await killed.process.finished();
+      await killed.restart();
+    }
+    const batch = await whenEnded(openaiClient(two), id);
+    expect(batch).toMatchObject({
+      status: "completed",
+      error_file_id: null,
+      request_counts: { total: lines, completed: lines, failed: 0 },
+      usage: { input_tokens: 3 * lines, output_tokens: 2 * lines },
+    });
+    const results = await linesOf(openaiClient(one), batch.output_file_id);
+    expectOnce(results, ids, asks);
+    const again = results.filter(({ asked_again }) => asked_again === true).length;
+    expect(again).toBeLessThanOrEqual(KILLS * AT_ONCE);
+    expect(total() - lines).toBeLessThanOrEqual(again);
+    expect(asked.every((count) => count > 0)).toBe(true);
+  },
+  60_000 + KILLS * 10_000,
+);
 
 test("a gateway that is halted past its lease neither doubles a line nor counts one twice", async () => {
   const [one, two] = pair;
@@ -294,6 +300,25 @@ test("the bucket's server is away for a while: nothing is lost", async () => {
   const batch = await whenEnded(openaiClient(two), id);
   expectOnce(await linesOf(openaiClient(one), batch.output_file_id), ids, asks);
   expect(total()).toBe(400);
+});
+
+test("lines that are gone from the bucket fail the one batch, at all gateways", async () => {
+  const [one, two] = pair;
+  held.isHeld = true;
+  const { id } = await createBatch(openaiClient(one), linesFor(idsOf(400)));
+  await allHeld();
+  const { endpoint, bucket, region, access_key, secret_key } = s3.settings;
+  const keys = { accessKeyId: access_key, secretAccessKey: secret_key };
+  const client = new Bun.S3Client({ endpoint, bucket, region, ...keys, virtualHostedStyle: false });
+  const lost = s3.keys().filter((key) => key.includes(id) && /lines-[^/]+\/[23]$/.test(key));
+  expect(lost).toHaveLength(2);
+  for (const key of lost) await client.delete(key);
+  release();
+  const batch = await whenEnded(openaiClient(two), id);
+  expect([batch.status, batch.errors?.data?.map(({ code }) => code)]).toEqual(["failed", ["internal_error"]]);
+  expect((await openaiClient(one).batches.retrieve(id)).status).toBe("failed");
+  const next = await createBatch(openaiClient(two), linesFor(["line-0"]));
+  expect((await whenEnded(openaiClient(one), next.id)).status).toBe("completed");
 });
 
 test("Anthropic's batches: created at one gateway, read, cancelled and deleted at the other", async () => {

@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { LineReader } from "../../lib/line-reader.ts";
 import { BadAnswer } from "../../redis/fault.ts";
 import { type BatchLine, type LineResult, type LineSums, NO_SUMS } from "../batch-store.ts";
+import { batchTrouble } from "../batch-trouble.ts";
 import type { BatchWork } from "../batch-work.ts";
 import { BufferedFile } from "../buffered-file.ts";
 import type { Patience } from "../patience.ts";
@@ -286,7 +287,12 @@ export class SharedWork implements BatchWork {
     const { segments, folder } = this.#parts;
     const path = join(folder, `${number}-${crypto.randomUUID()}`);
     await mkdir(folder, { recursive: true, mode: 0o700 });
-    await Bun.write(path, await this.#object(`${segments.folder}${number}`));
+    const segment = await this.#object(`${segments.folder}${number}`);
+    const length = Number(segment.headers.get("content-length") ?? Number.NaN);
+    const written = await Bun.write(path, segment).catch((error) => {
+      throw batchTrouble(error);
+    });
+    if (Number.isFinite(length) && written !== length) throw batchTrouble(new Error("a segment has come in part"));
     return path;
   }
 
@@ -325,12 +331,21 @@ async function firstOf(names: AsyncIterable<string>): Promise<string | undefined
 /** The records of an object, each with its result. */
 async function* recordsIn({ body }: Response): AsyncGenerator<Extract<LogRecord, { result: LineResult }>, void> {
   const lines = new LineReader(MAX_RECORD_BYTES);
-  for await (const bytes of body ?? []) {
+  for await (const bytes of piecesOf(body)) {
     for (const line of lines.read(bytes)) {
       const record = line === "too-long" ? undefined : readRecord(line);
       if (record === undefined || !("result" in record)) throw new Error("results of the batch are damaged");
       yield record;
     }
+  }
+}
+
+/** A stream that breaks off can be read again. */
+async function* piecesOf(body: Response["body"]): AsyncGenerator<Uint8Array, void> {
+  try {
+    yield* body ?? [];
+  } catch (error) {
+    throw batchTrouble(error);
   }
 }
 
