@@ -186,7 +186,8 @@ test("a step has one gateway at a time, and its updates stop with its lease", as
   await client.send("HDEL", [`${prefix}row:b`, "lease"]);
   expect(await run(OWN, "b", "one", LONG_MS, "finish")).toBe("busy");
   expect((await claim("late"))[0]).toBe("none");
-  expect(await run(BEGIN, "b", segment, "worker", 0)).toBe(0);
+  expect(await run(BEGIN, "b", segment, "worker", 0)).toBe(-1);
+  expect(await run(BEGIN, "b", segment, "another", 0)).toBe(0);
   expect(await run(CANCEL, "b", "1", "{}")).toBe(2);
   await run(RELEASE, "b", segment, "worker");
   expect(await run(OWN, "b", "one", LONG_MS, "finish")).toBe("mine");

@@ -234,11 +234,12 @@ redis.call('ZADD', key('todo', id), segment, segment)
 return 1
 `);
 
-/** Notes a line as begun. 0: the claim is over, or no further line is asked. */
+/** Notes a line as begun. 0: the claim is over; -1: no further line of the batch is asked. */
 export const BEGIN = script(`
 local id, segment, token, position = unpack(ARGV)
 local found = redis.call('HMGET', key('row', id), 'status', 'closing')
-if found[1] ~= 'in_progress' or found[2] or not isOwner(id, segment, token) then return 0 end
+if not isOwner(id, segment, token) then return 0 end
+if found[1] ~= 'in_progress' or found[2] then return -1 end
 redis.call('HSET', key('segment', id .. ':' .. segment), 'b' .. position, 1)
 return 1
 `);

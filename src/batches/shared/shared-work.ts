@@ -70,7 +70,10 @@ export class SharedWork implements BatchWork {
       const found = this.#take();
       if (found !== undefined) {
         const { claim, index } = found;
-        if (!(await this.#begin(claim, index))) continue;
+        const begun = await this.#begin(claim, index);
+        if (begun === "lost") continue;
+        // The claim stays: lines of it that are under way may still bring their results.
+        if (begun === "closing") return "later";
         const line = lineOf(claim, index);
         this.#claimsOfBodies.set(line.body, claim);
         return line;
@@ -152,12 +155,14 @@ export class SharedWork implements BatchWork {
     return undefined;
   }
 
-  async #begin(claim: SegmentClaim, index: number): Promise<boolean> {
+  async #begin(claim: SegmentClaim, index: number): Promise<"begun" | "lost" | "closing"> {
     const { server, id, patience } = this.#parts;
     const position = claim.first + index;
-    const begun = await patience.until(() => server.run(BEGIN, id, claim.number, claim.token, position));
-    if (begun !== 1) this.#drop(claim);
-    return begun === 1;
+    const answer = await patience.until(() => server.run(BEGIN, id, claim.number, claim.token, position));
+    if (answer === 1) return "begun";
+    if (answer === -1) return "closing";
+    this.#drop(claim);
+    return "lost";
   }
 
   async #claim(): Promise<"claimed" | "none" | "done"> {
