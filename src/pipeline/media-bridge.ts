@@ -3,7 +3,7 @@
 
 import type { Backend } from "../backends/backend.ts";
 import { operationPath } from "../backends/backend.ts";
-import type { Operation } from "../backends/operations.ts";
+import { formatOf, type Operation } from "../backends/operations.ts";
 import { FormBody } from "../lib/form-body.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { objectNearEnd } from "../lib/json-tail.ts";
@@ -79,6 +79,7 @@ export function createMediaBridge({ listedAs, unixTime, noteDropped }: MediaBrid
       translation: wholeAnswers(
         (answer) => decodeImageAnswer(answer as JsonObject, { created, responseFormat }),
         (status, told) => generateContentBackend.decodeError(status, told),
+        formatOf("images"),
       ),
       sideBySide: { times: request.choices, join: (answers) => together(answers, stream, edits) },
     };

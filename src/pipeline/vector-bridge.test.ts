@@ -11,11 +11,11 @@ describe("a whole answer", () => {
   const { plain } = wholeAnswers((answer) => ({ answer }));
 
   test("that was parsed before is not parsed again", () => {
-    expect(plain(NO_JSON, { a: 1 })).toEqual(encoder.encode('{"answer":{"a":1}}'));
+    expect(plain(NO_JSON, { a: 1 }).body).toEqual(encoder.encode('{"answer":{"a":1}}'));
   });
 
   test("that was not parsed before is, arrays included", () => {
-    expect(plain(encoder.encode("[1]"))).toEqual(encoder.encode('{"answer":[1]}'));
+    expect(plain(encoder.encode("[1]")).body).toEqual(encoder.encode('{"answer":[1]}'));
     expect(() => plain(NO_JSON)).toThrow(new DecodeError("is not valid JSON"));
   });
 });

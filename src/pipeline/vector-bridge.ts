@@ -3,9 +3,10 @@
 import type { Backend } from "../backends/backend.ts";
 import type { BackendBoard } from "../backends/board.ts";
 import type { Operation } from "../backends/operations.ts";
+import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
 import { BoundedMap } from "../lib/bounded-map.ts";
-import { parseJson } from "../lib/json.ts";
+import { type JsonObject, parseJson } from "../lib/json.ts";
 import { withMembers } from "../lib/json-members.ts";
 import { JsonBody } from "../lib/request-body.ts";
 import { chatBackend } from "../protocols/chat/index.ts";
@@ -24,6 +25,7 @@ import {
 import { decodeEmbeddings, encodeEmbeddings, mostInputs } from "../protocols/generate-content/embeddings.ts";
 import { generateContentBackend } from "../protocols/generate-content/index.ts";
 import { DecodeError } from "../protocols/protocol.ts";
+import { passThrough } from "../protocols/registry.ts";
 import { encodeRerank, readRerankRequest, wantsTeiForm } from "../protocols/rerank/read-request.ts";
 import { decodeRerank } from "../protocols/rerank/response.ts";
 import type { Translation } from "../protocols/translate.ts";
@@ -162,7 +164,13 @@ export function createVectorBridge(now: () => number, noteDropped: NoteDropped) 
     const inner = prepared.translation;
     return {
       ...prepared,
-      translation: { ...inner, plain: (answer, read) => outer.plain(inner.plain(answer, read)) },
+      translation: {
+        ...inner,
+        plain(answer, read) {
+          const { body, usage } = inner.plain(answer, read);
+          return { ...outer.plain(body), usage };
+        },
+      },
     };
   }
 
@@ -197,14 +205,21 @@ function mostInputsAt({ kind, paths }: Backend, model: string): number {
   return paths["invoke-embeddings"] === undefined ? mostInputs({ model, kind }) : mostTexts(model);
 }
 
-/** A translation of answers that never stream. */
+/**
+ * A translation of answers that never stream.
+ * @param decode - to the client's answer
+ * @param format - of the client's answer, for what it says of usage
+ */
 export function wholeAnswers(
-  decode: (answer: unknown) => unknown,
+  decode: (answer: unknown) => object,
   error: (status: number, body: unknown) => Failure = (status, body) => chatBackend.decodeError(status, body),
+  format?: ProtocolName,
 ): Translation {
   return {
     plain(body, answer: unknown = parsed(body)) {
-      return encoder.encode(JSON.stringify(decode(answer)));
+      const told = decode(answer);
+      const usage = passThrough(format).usageOf?.(told as JsonObject);
+      return { body: encoder.encode(JSON.stringify(told)), usage };
     },
     stream() {
       throw new DecodeError("is a stream, which was not asked for");

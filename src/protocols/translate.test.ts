@@ -41,7 +41,7 @@ test("a stream for ever citing is let through up to a bound, and the rest is tol
 describe("a whole answer", () => {
   test("that was parsed before is not parsed again", () => {
     const fromBytes = translation().plain(new TextEncoder().encode(JSON.stringify(ANSWER)));
-    expect(JSON.parse(new TextDecoder().decode(fromBytes))).toMatchObject({
+    expect(JSON.parse(new TextDecoder().decode(fromBytes.body))).toMatchObject({
       model: "asked",
       choices: [{ message: { content: "Hello" } }],
     });

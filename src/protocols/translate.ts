@@ -6,6 +6,7 @@ import { asEvents } from "../generation/as-events.ts";
 import { Collector } from "../generation/collect.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { Failure, GenerationResult } from "../generation/result.ts";
+import type { Usage } from "../generation/usage.ts";
 import type { JsonObject } from "../lib/json.ts";
 import type { AnswerReader, Verdict } from "./answer-reader.ts";
 import {
@@ -33,12 +34,18 @@ export interface TranslationParts {
   sawEnd?(): void;
 }
 
+export interface TranslatedAnswer {
+  body: Uint8Array;
+  /** Undefined where the backend did not count. */
+  usage: Usage | undefined;
+}
+
 export interface Translation {
   /**
    * A backend's whole answer -> the client's. Throws DecodeError when it is no answer of the backend's format.
    * @param parsed - what the body says, where it was parsed before; the bytes are not looked at then
    */
-  plain(body: Uint8Array, parsed?: JsonObject): Uint8Array;
+  plain(body: Uint8Array, parsed?: JsonObject): TranslatedAnswer;
   stream(): AnswerReader;
   /** The error behind an answer with an error status. */
   error(status: number, body: Uint8Array): Failure;
@@ -52,7 +59,7 @@ export function createTranslation(parts: TranslationParts): Translation {
   return {
     plain(body, parsed = decodeObject(decoder.decode(body))) {
       const result = asAnswered(asEvents(backend.decodeResponse(parsed)), parts);
-      return encoder.encode(JSON.stringify(client.encodeResponse(result, context)));
+      return { body: encoder.encode(JSON.stringify(client.encodeResponse(result, context))), usage: result.usage };
     },
     stream: () => new StreamTranslator(parts),
     error(status, body) {

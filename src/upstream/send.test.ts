@@ -162,7 +162,7 @@ describe("a plain answer", () => {
     const translation: Translation = {
       plain(body, parsed) {
         given.push([new TextDecoder().decode(body), parsed]);
-        return new Uint8Array([1]);
+        return { body: new Uint8Array([1]), usage: undefined };
       },
       stream: () => {
         throw new Error("no stream was asked for");

@@ -13,7 +13,7 @@ import { BytesReader } from "../protocols/bytes-reader.ts";
 import { PassReader } from "../protocols/pass-reader.ts";
 import { type AnswerEdits, AnswerFailed, DecodeError, type PassThrough } from "../protocols/protocol.ts";
 import { passThrough } from "../protocols/registry.ts";
-import type { Translation } from "../protocols/translate.ts";
+import type { TranslatedAnswer, Translation } from "../protocols/translate.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import { readAmazonAnswer } from "./amazon-answer.ts";
 import { rewordedErrorBody } from "./error-body.ts";
@@ -164,7 +164,7 @@ export function createSender(transport: Transport, environment: ExchangeEnvironm
         const translated = translatePlain(translation, whole, backend.name);
         if ("kind" in translated) return failed(exchange, environment.now(), translated, firstByteMs);
         const contentType = "application/json";
-        return { ok: true, kind: "plain", firstByteMs, body: translated, contentType, headers: answerHeaders };
+        return { ok: true, kind: "plain", firstByteMs, ...translated, contentType, headers: answerHeaders };
       } catch (error) {
         if (isUnsendable(error)) throw error; // a mistake of the gateway's own
         if (error instanceof CredentialError) counters.credentialError = error.message;
@@ -225,7 +225,7 @@ function translatePlain(
   translation: Translation,
   { body, parsed }: PlainAnswer,
   backendName: string,
-): Uint8Array | UpstreamFailure {
+): TranslatedAnswer | UpstreamFailure {
   try {
     return translation.plain(body, parsed);
   } catch (error) {

@@ -83,6 +83,15 @@ describe("a budget that is spent", () => {
     expect((await gateway.chat({ model: "m" })).status).toBe(200);
   });
 
+  test("counts what the backend counted, also of an answer that is translated", async () => {
+    backend.answer = chat("x", usage(5, 3));
+    const gateway = await start([{ id: "all", limit: { cost: 30 }, window: "month" }]);
+    const question = { model: "m", max_tokens: 50, messages: [{ role: "user", content: "hi" }] };
+    expect((await gateway.post("/v1/messages", question)).status).toBe(200);
+    const { error } = (await (await gateway.chat({ model: "m" })).json()) as { error: Record<string, unknown> };
+    expect(error).toMatchObject({ details: { budget: "all", spent: 35 } });
+  });
+
   test("is a rate_limit_error to clients of the Messages API", async () => {
     const gateway = await start([{ id: "none", limit: { requests: 0 }, window: "day" }]);
     const response = await gateway.post("/v1/messages", {

@@ -81,7 +81,7 @@ describe("what each client reads of", () => {
       const reading = client.readStream(events);
       expect(reading.offences).toEqual([]);
       readings[client.name] = { events: kinds(events), ...shown(reading) };
-      const body = translationFor(client, fixture).plain(new TextEncoder().encode(fixture.whole));
+      const body = translationFor(client, fixture).plain(new TextEncoder().encode(fixture.whole)).body;
       const whole = client.readWhole(JSON.parse(utf8.decode(body)) as JsonObject);
       expect(inOrderOfType(whole)).toEqual(inOrderOfType(reading));
     }
@@ -97,7 +97,7 @@ describe("the bytes of", () => {
       `%s for a ${client.name} client`,
       (name, fixture) => {
         expectAsReviewed(`${name}.${client.name}.sse`, streamed(client, fixture).text);
-        const body = translationFor(client, fixture).plain(new TextEncoder().encode(fixture.whole));
+        const body = translationFor(client, fixture).plain(new TextEncoder().encode(fixture.whole)).body;
         expectAsReviewed(`${name}.${client.name}.json`, utf8.decode(body));
       },
     );
