@@ -1,5 +1,6 @@
-// A disk that is full, on a small file system of its own: root alone can make one.
+// A disk that is full: files that may not be written, as by a quota, and for root also a small file system of its own.
 
+import { dlopen } from "bun:ffi";
 import { afterAll, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -24,8 +25,13 @@ const FILLER = join(disk, "filler");
 const LINES = 60;
 const OWNER = "key:a";
 
-/** Takes all the room that there is. */
-function fill(): void {
+/** Takes all the room that there is; the function that it returns gives it back. */
+type Fill = () => () => void;
+
+const WAYS: [string, Fill][] = [["files that may not be written", limitFileSize]];
+if (isSmallDisk) WAYS.push(["a full disk", fillDisk]);
+
+function fillDisk(): ReturnType<Fill> {
   for (let size = 1_048_576; size >= 1024; size = Math.floor(size / 2)) {
     for (;;) {
       try {
@@ -35,20 +41,45 @@ function fill(): void {
       }
     }
   }
+  return () => rmSync(FILLER);
+}
+
+/** Files of this process can no longer be written, as by a quota. */
+function limitFileSize(): ReturnType<Fill> {
+  const RLIMIT_FSIZE = 1;
+  const library = process.platform === "darwin" ? "libSystem.B.dylib" : "libc.so.6";
+  const call = { args: ["i32", "ptr"], returns: "i32" } as const;
+  const { symbols, close } = dlopen(library, { getrlimit: call, setrlimit: call });
+  const limits = new BigUint64Array(2); // the soft one, which may be raised again, and the hard one
+  const limit = (softLimit: bigint): bigint => {
+    expect(symbols.getrlimit(RLIMIT_FSIZE, limits)).toBe(0);
+    const before = limits[0] as bigint;
+    limits[0] = softLimit;
+    expect(symbols.setrlimit(RLIMIT_FSIZE, limits)).toBe(0);
+    return before;
+  };
+  const ignore = () => {};
+  process.on("SIGXFSZ", ignore); // the signal would end the process
+  const before = limit(0n);
+  return () => {
+    limit(before);
+    process.off("SIGXFSZ", ignore);
+    close();
+  };
 }
 
 async function until(condition: () => boolean | Promise<boolean>): Promise<void> {
   while (!(await condition())) await Bun.sleep(10);
 }
 
-test.if(isSmallDisk)(
-  "a full disk refuses new batches, and makes those under way wait for room",
-  async () => {
+test.each(WAYS)(
+  "%s: new batches are refused, and those under way wait for room",
+  async (name, fill) => {
     const told: string[] = [];
     const tell = (fields: object | string, message = fields as string) => void told.push(message);
     const log = { info: tell, warn: tell, error: tell };
     const files = createFileStore({
-      folder: join(folder, "files"),
+      folder: join(folder, name),
       retentionSeconds: () => undefined,
       wallTime: Date.now,
       log,
@@ -56,15 +87,16 @@ test.if(isSmallDisk)(
     await files.recovered;
     const asks = new Map<string, number>();
     let isFullAt = 10;
+    let makeRoom = () => {};
     const settings = batchesSection.schema.parse({});
     const batches = openBatches({
-      folder: join(disk, "batches"),
+      folder: join(disk, name),
       settings: () => ({ ...settings, retention: 1e9 }),
       wallTime: Date.now,
       files: { inUse: () => Promise.resolve(files), maxTotalBytes: () => 0 },
       async ask(_, { customId }) {
         asks.set(customId, (asks.get(customId) ?? 0) + 1);
-        if (--isFullAt === 0) fill();
+        if (--isFullAt === 0) makeRoom = fill();
         const body = JSON.stringify({ text: "x".repeat(20_000) });
         return { status: 200, requestId: "", body, isOutage: false, retryAfterMs: undefined, sums: NO_SUMS };
       },
@@ -103,7 +135,7 @@ test.if(isSmallDisk)(
     expect(refusals[0]).toMatchObject({ status: 503, code: "storage_full" });
     expect(told.filter((message) => message.startsWith("batches wait"))).toHaveLength(1);
 
-    rmSync(FILLER);
+    makeRoom();
     await until(async () => (await batches.find(OWNER, id))?.status === "completed");
     expect(told).toContain("batches go on");
     const batch = await batches.find(OWNER, id);
