@@ -22,8 +22,8 @@ export interface Change {
   insert: string;
 }
 
-/** @param added - a file of the tests that becomes one of the program; what it imports of `src` it finds there, too */
-export function changedCopy(changes: readonly Change[], added?: { file: string; as: string }): ChangedCopy {
+/** @param added - files of the tests that become some of the program; what they import of `src` they find there, too */
+export function changedCopy(changes: readonly Change[], added: readonly { file: string; as: string }[]): ChangedCopy {
   const folder = mkdtempSync(join(tmpdir(), "signalbox-copy-"));
   cpSync(join(ROOT, "bin"), join(folder, "bin"), { recursive: true });
   cpSync(join(ROOT, "src"), join(folder, "src"), {
@@ -39,11 +39,11 @@ export function changedCopy(changes: readonly Change[], added?: { file: string; 
       throw new Error(`${file} has no single ${before}`);
     writeFileSync(path, `${start}${insert}\n${before}\n${rest}`);
   }
-  if (added !== undefined) {
-    const path = join(folder, added.as);
-    const toSource = relative(dirname(added.as), "src");
+  for (const { file, as } of added) {
+    const path = join(folder, as);
+    const toSource = relative(dirname(as), "src");
     mkdirSync(dirname(path), { recursive: true });
-    writeFileSync(path, readFileSync(join(ROOT, added.file), "utf8").replaceAll(/"(?:\.\.\/)+src\//g, `"${toSource}/`));
+    writeFileSync(path, readFileSync(join(ROOT, file), "utf8").replaceAll(/"(?:\.\.\/)+src\//g, `"${toSource}/`));
   }
   return {
     folder,

@@ -1,5 +1,5 @@
 // A wire format that nobody speaks, with a client half and a pass-through half: {model, say} is answered by {said}, a stream
-// by words and a last event. It is added to a copy of the program (../throw-away-format.test.ts).
+// by words and a last event. It is added to a copy of the program (../throw-away.test.ts).
 
 import type { ContentPart } from "../../../src/generation/content.ts";
 import type { GenerationRequest } from "../../../src/generation/request.ts";
