@@ -9,7 +9,7 @@ import { SchemaArbitraries } from "../support/openapi-arbitraries.ts";
 import { createTestBed } from "../support/test-bed.ts";
 
 /** Requests for each operation; `GENERATED_REQUESTS=1000 sh bin/bun test …` is the long form. */
-const RUNS = Number(process.env.GENERATED_REQUESTS ?? 40);
+const RUNS = Number(process.env.GENERATED_REQUESTS ?? 15);
 
 /** Streams that do not end, and the end of the processes that answer. */
 const LEFT_OUT = new Set(["followEvents", "restartWorkers"]);

@@ -11,6 +11,8 @@ const NAMES = fc.constantFrom("a", "demo", "gpt-4o", "Ünïcode", "x y", "0", "_
 /** Makes arbitraries for the schemas of one document. Schemas may refer to its components. */
 export class SchemaArbitraries {
   readonly #document: { components: { schemas: Record<string, AnySchemaObject> } };
+  /** By pattern: one with a property of Unicode goes through all of its characters, for more than a second. */
+  readonly #matching = new Map<string, fc.Arbitrary<string>>();
 
   constructor(document: object) {
     this.#document = document as { components: { schemas: Record<string, AnySchemaObject> } };
@@ -70,7 +72,7 @@ export class SchemaArbitraries {
       case "number":
         return fc.oneof(integers(schema), fc.double({ ...numberBounds(schema), noNaN: true, noDefaultInfinity: true }));
       case "string":
-        return texts(schema);
+        return this.#text(schema);
       case "array":
         return this.#array(schema, depth);
       case "object":
@@ -106,6 +108,28 @@ export class SchemaArbitraries {
     const more = fc.dictionary(NAMES, this.fitting(others, depth + 1), { maxKeys: 2 });
     return fc.tuple(known, more).map(([own, extra]) => ({ ...extra, ...(own as object) }));
   }
+
+  #text(schema: AnySchemaObject): fc.Arbitrary<string> {
+    const {
+      minLength = 0,
+      maxLength = Number.POSITIVE_INFINITY,
+      pattern,
+      format,
+    } = schema as { minLength?: number; maxLength?: number; pattern?: string; format?: string };
+    if (format === "date-time") {
+      return fc
+        .date({ min: new Date(0), max: new Date("2100-01-01"), noInvalidDate: true })
+        .map((date) => date.toISOString());
+    }
+    const made = pattern === undefined ? fc.oneof(NAMES, fc.string({ maxLength: 12 })) : this.#textsOf(pattern);
+    return made.filter((text) => text.length >= minLength && text.length <= maxLength);
+  }
+
+  #textsOf(pattern: string): fc.Arbitrary<string> {
+    const made = this.#matching.get(pattern) ?? matching(pattern);
+    this.#matching.set(pattern, made);
+    return made;
+  }
 }
 
 function merged(shared: AnySchemaObject, variant: AnySchemaObject): AnySchemaObject {
@@ -125,27 +149,6 @@ function numberBounds(schema: AnySchemaObject): { min?: number; max?: number } {
   const min = minimum ?? (exclusiveMinimum !== undefined ? exclusiveMinimum + 1 : undefined);
   const max = maximum ?? (exclusiveMaximum !== undefined ? exclusiveMaximum - 1 : undefined);
   return { ...(min !== undefined && { min }), ...(max !== undefined && { max: Math.max(max, min ?? max) }) };
-}
-
-function texts(schema: AnySchemaObject): fc.Arbitrary<string> {
-  const {
-    minLength = 0,
-    maxLength = Number.POSITIVE_INFINITY,
-    pattern,
-    format,
-  } = schema as {
-    minLength?: number;
-    maxLength?: number;
-    pattern?: string;
-    format?: string;
-  };
-  if (format === "date-time") {
-    return fc
-      .date({ min: new Date(0), max: new Date("2100-01-01"), noInvalidDate: true })
-      .map((date) => date.toISOString());
-  }
-  const made = pattern === undefined ? fc.oneof(NAMES, fc.string({ maxLength: 12 })) : matching(pattern);
-  return made.filter((text) => text.length >= minLength && text.length <= maxLength);
 }
 
 /** Lookaheads and the like cannot be generated: examples are tried. */
