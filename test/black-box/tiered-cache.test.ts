@@ -201,17 +201,19 @@ describe("a server that", () => {
       // Only those wait that ask before it is known.
       expect(waits.filter((ms) => ms > 900).length).toBeLessThanOrEqual(50);
       server.faults.answer = () => undefined;
-      // A miss writes its answer, and this server gives halves of an object that is being written: others ask for the bucket.
+      // A miss writes its answer, and this server gives halves of an object that is being written, which pauses the bucket again:
+      // the object is asked for only while nothing is written, and others while the bucket is paused.
       let probes = 0;
       await waitFor(
-        "the bucket is read again",
+        "the bucket is used again",
         async () => {
-          await ask(gateway, `probe/${probes++}`);
-          return (await statistics(gateway)).connected;
+          const { connected, l2 } = await statistics(gateway);
+          if (l2.written !== backend.requests.length) return false;
+          const { cache } = await ask(gateway, connected ? "before" : `probe/${probes++}`);
+          return cache === "HIT";
         },
-        { timeoutMs: 35_000 }, // after many failures a pause lasts 30 s (lib/pause.ts)
+        { timeoutMs: 50_000, intervalMs: 20 }, // after many failures a pause lasts 30 s (lib/pause.ts)
       );
-      await waitFor("the bucket is used again", async () => (await ask(gateway, "before")).cache === "HIT");
       expect((await statistics(gateway)).l2.dropped).toBe(0);
     },
     70_000,
