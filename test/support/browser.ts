@@ -77,8 +77,8 @@ export interface WatchedPage {
   page: Page;
   /** Errors and warnings of its console, exceptions, violations of its policy, requests to other hosts. */
   offences: string[];
-  /** Barriers that axe-core finds, in words. */
-  barriers(): Promise<string[]>;
+  /** Barriers that axe-core finds, in words; by all of its rules, or by some. */
+  barriers(rules?: readonly string[]): Promise<string[]>;
 }
 
 export interface Browser {
@@ -87,7 +87,7 @@ export interface Browser {
   close(): Promise<void>;
 }
 
-const WAIT_MS = 8_000;
+const WAIT_MS = 20_000;
 
 export async function launchBrowser(): Promise<Browser> {
   const folder = await installedPackage(PLAYWRIGHT);
@@ -143,9 +143,12 @@ async function openWatched(context: Context, url: string, axe: string): Promise<
   return {
     page,
     offences,
-    async barriers() {
-      await page.evaluate(`${axe};undefined`);
-      const found = await page.evaluate<AxeViolation[]>("axe.run(document).then(({ violations }) => violations)");
+    async barriers(rules) {
+      await page.evaluate(`if (globalThis.axe === undefined) { ${axe} } undefined`);
+      const options = JSON.stringify({ resultTypes: ["violations"], runOnly: rules });
+      const found = await page.evaluate<AxeViolation[]>(
+        `axe.run(document, ${options}).then(({ violations }) => violations)`,
+      );
       return found.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 160)).join(" | ")}`);
     },
   };
