@@ -3,21 +3,9 @@
 import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { providePackages } from "./debian-packages.ts";
 import { STATIC_CHECKS, type Step } from "./run-steps.ts";
+import { namePattern, TEST_GROUPS, type TestGroup } from "./test-groups.ts";
 import { type FailedTest, readTestRun, type TestRun } from "./test-run.ts";
-
-interface TestGroup {
-  name: string;
-  paths: string[];
-  /** So many take its files, each the next one. */
-  runners?: number;
-  environment?: Readonly<Record<string, string>>;
-  /** Its gateways are the executable of npm run build, not the source. */
-  runsExecutable?: boolean;
-  /** What its tests need besides node_modules; false: they cannot run, and count as failed. */
-  prepare?: () => Promise<boolean>;
-}
 
 type Counts = Omit<TestRun, "failures">;
 
@@ -26,69 +14,6 @@ interface FailedFile {
   file: string;
   tests: FailedTest[];
 }
-
-/** Each group is run by itself, so that a crash of one is counted and does not hide the others. The longest go first. */
-const TEST_GROUPS: TestGroup[] = [
-  {
-    name: "black-box tests",
-    paths: ["./test/black-box"],
-    runners: 3,
-    runsExecutable: true,
-    prepare: () => providePackages("openssl", "procps"),
-  },
-  { name: "unit and architecture tests", paths: ["./src", "./scripts", "./test/architecture"], runners: 2 },
-  {
-    name: "the dashboard in a real Chromium",
-    paths: ["./test/dashboard"],
-    runners: 2,
-    prepare: () => providePackages("chromium"),
-  },
-  { name: "simulation", paths: ["./test/simulation"] },
-  { name: "translation", paths: ["./test/translation"] },
-  {
-    name: "the same by fetch, where the client for backends matters most",
-    paths: ["abort", "bad-backends", "health-states", "mid-stream", "streams", "timeouts"].map(
-      (name) => `./test/black-box/${name}.test.ts`,
-    ),
-    environment: { UPSTREAM_CLIENT: "fetch" },
-  },
-  {
-    name: "the same with two workers, where they have most to share",
-    paths: ["admin-backend-changes", "circuit-breaker", "deduplication", "rate-limiting", "retry", "streams"].map(
-      (name) => `./test/black-box/${name}.test.ts`,
-    ),
-    environment: { GATEWAY_WORKERS: "2" },
-    runsExecutable: true,
-  },
-  { name: "attacks", paths: ["./test/attacks"], runsExecutable: true },
-  { name: "torture of the HTTP client", paths: ["./test/torture"], prepare: () => providePackages("openssl") },
-  {
-    name: "attacks through real proxies",
-    paths: ["./test/proxies"],
-    runsExecutable: true,
-    prepare: () => providePackages("nginx", "haproxy"),
-  },
-  { name: "a real Prometheus", paths: ["./test/prometheus"], prepare: () => providePackages("prometheus") },
-  {
-    name: "a real Redis",
-    paths: ["./test/redis"],
-    runsExecutable: true,
-    prepare: () => providePackages("redis-server", "openssl"),
-  },
-  {
-    name: "what is deployed",
-    paths: ["./test/deploy"],
-    prepare: () => providePackages("prometheus", "nginx", "openssl", "caddy", "systemd"),
-  },
-  { name: "installed packages", paths: ["./test/packages"] },
-  { name: "official clients", paths: ["./test/clients"], runsExecutable: true },
-  { name: "coding agents", paths: ["./test/agents"], runsExecutable: true },
-  {
-    name: "the agent of an editor, and its tool servers",
-    paths: ["./test/acp", "./test/mcp"],
-    prepare: () => providePackages("procps"),
-  },
-];
 
 /** A test may take this long; the runner's default of 5 s is short for a loaded machine. */
 const TEST_TIMEOUT_MS = 60_000;
@@ -136,7 +61,7 @@ function printHeading(name: string, startedMs: number): void {
 /** Debian's packages can be installed by one at a time. */
 let preparing: Promise<unknown> = Promise.resolve();
 
-async function isPrepared({ prepare, runsExecutable }: TestGroup): Promise<boolean> {
+async function isPrepared({ prepare, runsExecutable = true }: TestGroup): Promise<boolean> {
   if (prepare !== undefined) {
     const mine = preparing.then(prepare);
     preparing = mine;
@@ -191,11 +116,12 @@ async function runJobs(jobs: readonly Job[]): Promise<void> {
 
 async function runTests(
   paths: readonly string[],
-  { name, environment, runners = 1, runsExecutable = false }: TestGroup,
+  { name, environment, runners = 1, runsExecutable = true, only }: TestGroup,
 ): Promise<{ output: string; run: TestRun }> {
   const timings = `${TIMINGS}/${name.replaceAll(/\W+/g, "-")}.json`;
   const shared = ["--no-isolate", `--parallel=${runners}`, `--timings=${timings}`, "--update-timings"];
-  const options = ["--timeout", String(TEST_TIMEOUT_MS), ...(runners > 1 ? shared : [])];
+  const named = only === undefined ? [] : ["--test-name-pattern", namePattern(only)];
+  const options = ["--timeout", String(TEST_TIMEOUT_MS), ...(runners > 1 ? shared : []), ...named];
   const child = Bun.spawn([process.execPath, "test", ...options, ...paths], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {
