@@ -8,7 +8,7 @@ import { join } from "node:path";
 import { silentLogger } from "../logging/logger.ts";
 import { createFileStore } from "./store.ts";
 
-const ROUNDS = Number(process.env.SIGNALBOX_CRASH_ROUNDS ?? 15);
+const ROUNDS = Number(process.env.SIGNALBOX_CRASH_ROUNDS ?? 6);
 /** The file system dates what is written within one tick alike. */
 const TICK_MS = 20;
 

@@ -9,7 +9,7 @@ import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 
-const KILLS = Number(process.env.SIGNALBOX_BATCH_KILLS ?? 10);
+const KILLS = Number(process.env.SIGNALBOX_BATCH_KILLS ?? 5);
 const LINES = 2_000;
 const AT_ONCE = 16;
 

@@ -10,7 +10,7 @@ import { createTestBed } from "../support/test-bed.ts";
 
 const bed = createTestBed();
 
-const ROUNDS = Number(process.env.SIGNALBOX_CRASH_ROUNDS ?? 6);
+const ROUNDS = Number(process.env.SIGNALBOX_CRASH_ROUNDS ?? 4);
 const CLIENTS = 4;
 const LARGEST_BYTES = 400_000;
 /** A round lasts at most this long behind its first answer. */

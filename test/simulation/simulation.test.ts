@@ -8,7 +8,7 @@ import { type Sabotage, type Summary, simulate } from "./simulation.ts";
 
 /** Seeds that are worth keeping; one that ever failed belongs here. */
 const KEPT_SEEDS = [1, 2, 3, 4, 5, 6, 7, 8];
-const DERIVED_SEEDS = 60;
+const DERIVED_SEEDS = 24;
 const FIRST_DERIVED_SEED = 1_000;
 
 const { SIGNALBOX_SIMULATION_SEED: oneSeed, SIGNALBOX_SIMULATION_SECONDS: seconds } = process.env;
@@ -83,7 +83,7 @@ if (oneSeed !== undefined) {
     }
 
     test("a thousand backends", async () => {
-      await runAll([11], { backends: 1000, requests: 300, pattern: "mass-restart" });
+      await runAll([11], { backends: 1000, requests: 100, pattern: "mass-restart" });
     }, 60_000);
 
     test("while one backend lives, no client sees a failure, except of streams that nobody may take over", async () => {

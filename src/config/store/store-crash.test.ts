@@ -8,7 +8,7 @@ import { loadConfig } from "../compile/load.ts";
 import { openConfigStore } from "./open-store.ts";
 import type { ConfigStore } from "./store.ts";
 
-const ROUNDS = Number(process.env.SIGNALBOX_CRASH_ROUNDS ?? 20);
+const ROUNDS = Number(process.env.SIGNALBOX_CRASH_ROUNDS ?? 8);
 
 async function open(folder: string): Promise<{ store: ConfigStore; resumed: boolean }> {
   const loaded = await loadConfig({ path: join(folder, "config.yaml"), env: {}, cwd: folder });
