@@ -42,7 +42,7 @@ function poolOf(backends: readonly FakeBackend[], type: string, more: object = {
   });
 }
 
-const SECONDS = Number(process.env.SIGNALBOX_POOL_SECONDS ?? "12");
+const SECONDS = Number(process.env.SIGNALBOX_POOL_SECONDS ?? "6");
 const STREAMS_AT_ONCE = 6;
 
 test(
