@@ -4,7 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { STATIC_CHECKS, type Step } from "./run-steps.ts";
-import { namePattern, TEST_GROUPS, type TestGroup } from "./test-groups.ts";
+import { namePattern, TEST_GROUPS, type TestGroup, TIME_LIMIT } from "./test-groups.ts";
 import { type FailedTest, readTestRun, type TestRun } from "./test-run.ts";
 
 type Counts = Omit<TestRun, "failures">;
@@ -14,9 +14,6 @@ interface FailedFile {
   file: string;
   tests: FailedTest[];
 }
-
-/** A test may take this long; the runner's default of 5 s is short for a loaded machine. */
-const TEST_TIMEOUT_MS = 60_000;
 
 /** So many runners at once: about half of their time they wait. */
 const RUNNERS = 4;
@@ -121,7 +118,7 @@ async function runTests(
   const timings = `${TIMINGS}/${name.replaceAll(/\W+/g, "-")}.json`;
   const shared = ["--no-isolate", `--parallel=${runners}`, `--timings=${timings}`, "--update-timings"];
   const named = only === undefined ? [] : ["--test-name-pattern", namePattern(only)];
-  const options = ["--timeout", String(TEST_TIMEOUT_MS), ...(runners > 1 ? shared : []), ...named];
+  const options = [...TIME_LIMIT, ...(runners > 1 ? shared : []), ...named];
   const child = Bun.spawn([process.execPath, "test", ...options, ...paths], {
     stdio: ["ignore", "pipe", "pipe"],
     env: {

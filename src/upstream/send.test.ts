@@ -476,8 +476,8 @@ describe("timeouts", () => {
 
   test("pieces that keep coming keep the exchange alive", async () => {
     const body = Array.from(chatBody("x").slice(0, 20)).concat(chatBody("x").slice(20));
-    backend.answer = { body, betweenChunksMs: 20 };
-    const outcome = await attempt(entryAt(backend.url), { timeouts: { betweenChunksMs: 250, firstByteMs: 250 } });
+    backend.answer = { body, betweenChunksMs: 60 };
+    const outcome = await attempt(entryAt(backend.url), { timeouts: { betweenChunksMs: 1_000, firstByteMs: 1_000 } });
     expect(outcome.ok).toBe(true);
   });
 });

@@ -9,4 +9,4 @@ test("five requests enter the rooms that ARCHITECTURE.md names, in that order; e
   const [recorded, errors] = await Promise.all([recorder.stdout.text(), recorder.stderr.text()]);
   expect(errors).toBe("");
   expect(await describedWalks()).toEqual(JSON.parse(recorded));
-}, 30_000);
+}, 60_000);

@@ -52,12 +52,19 @@ async function askAll(gateway: ProcessGateway, body: Record<string, unknown>): P
 test("what one worker learns of a KV cache all know, and all forget it before that is told", async () => {
   const { gateway } = await start(4, { kv_cache_index: { enabled: true } });
   const prompt = (user: string) => ({ messages: [{ role: "user", content: `${user} `.repeat(400) }] });
+  let known = 0;
   for (const user of ["ann", "bob", "cid", "dee"]) {
     const first = await gateway.chat(prompt(user), ALONE);
     await first.text();
     const home = first.headers.get("x-signalbox-backend");
-    // A moment later: what was learnt is told in batches.
-    await Bun.sleep(60);
+    await waitFor("the primary knows it", async () => {
+      const { entries } = await read<{ entries: number }>(gateway, "/admin/kv-index");
+      const hasLearnt = entries > known;
+      known = entries;
+      return hasLearnt;
+    });
+    // The answer waits for all workers, which have got what was learnt before.
+    await read(gateway, "/admin/kv-index");
     for (const backend of await askAll(gateway, prompt(user))) expect(backend).toBe(home);
   }
   const view = await read<{ entries: number; hits: number; lookups: number }>(gateway, "/admin/kv-index");
