@@ -1,7 +1,7 @@
 // A disk that is full: files that may not be written, as by a quota, and for root also a small file system of its own.
 
 import { dlopen } from "bun:ffi";
-import { afterAll, expect, test } from "bun:test";
+import { afterAll, afterEach, expect, test } from "bun:test";
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -30,6 +30,14 @@ type Fill = () => () => void;
 
 const WAYS: [string, Fill][] = [["files that may not be written", limitFileSize]];
 if (isSmallDisk) WAYS.push(["a full disk", fillDisk]);
+
+let makeRoom: ReturnType<Fill> | undefined;
+/** At the end in any case: the runner goes on in this process. */
+function giveBack(): void {
+  makeRoom?.();
+  makeRoom = undefined;
+}
+afterEach(giveBack);
 
 function fillDisk(): ReturnType<Fill> {
   for (let size = 1_048_576; size >= 1024; size = Math.floor(size / 2)) {
@@ -87,7 +95,6 @@ test.each(WAYS)(
     await files.recovered;
     const asks = new Map<string, number>();
     let isFullAt = 10;
-    let makeRoom = () => {};
     const settings = batchesSection.schema.parse({});
     const batches = openBatches({
       folder: join(disk, name),
@@ -135,7 +142,7 @@ test.each(WAYS)(
     expect(refusals[0]).toMatchObject({ status: 503, code: "storage_full" });
     expect(told.filter((message) => message.startsWith("batches wait"))).toHaveLength(1);
 
-    makeRoom();
+    giveBack();
     await until(async () => (await batches.find(OWNER, id))?.status === "completed");
     expect(told).toContain("batches go on");
     const batch = await batches.find(OWNER, id);
