@@ -27,6 +27,9 @@ const FOLDERS: Readonly<Record<string, string>> = {
   "deploy/nginx": "TLS in front, by nginx",
   "deploy/prometheus": "recording rules and alerts, with their tests",
   "deploy/systemd": "the systemd unit",
+  examples: "what the documentation shows",
+  "examples/library": "the programs of docs/library.md, which `test/packages/installed.test.ts` runs",
+  "examples/hooks": "the hooks of docs/hooks.md, which `test/black-box/hook-examples.test.ts` runs",
   scripts: "what `npm run check`, `npm test` and `npm run build` run, and the writers of generated pages",
   test: "tests of more than one file",
   "test/acp": "an agent from its editor's side: turns, sessions, tool servers, deaths",
@@ -73,7 +76,7 @@ function renderRoom(name: string, purpose: string, files: readonly string[]): st
 
 /** Folders that hold files or folders of files, without those of tests below the second level. */
 function foldersBeside(): string[] {
-  const files = filesOf("{bench,bin,deploy,scripts,test}/**");
+  const files = filesOf("{bench,bin,deploy,examples,scripts,test}/**");
   return [...new Set(files.flatMap((file) => [file.split("/")[0] ?? "", folderOf(file)]))].sort();
 }
 

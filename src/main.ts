@@ -1,6 +1,7 @@
 // Entry point: parses the arguments, chooses what to do, and sets the exit code.
 
 import { parseArguments } from "./cli/arguments.ts";
+import { isHookProcess } from "./hooks/mark.ts";
 import { SERVICE_NAME, VERSION } from "./names.ts";
 import { isWorker } from "./workers/mark.ts";
 
@@ -8,6 +9,7 @@ import { isWorker } from "./workers/mark.ts";
 async function main(): Promise<number> {
   const { env, argv } = process;
   if (isWorker()) return await (await import("./workers/worker.ts")).runWorker(env);
+  if (isHookProcess()) return await (await import("./hooks/host.ts")).runHost(env);
   const command = parseArguments(argv.slice(2), env.HOME);
   if ("error" in command) return fail(`${SERVICE_NAME}: ${command.error}`);
   if (command.command === "version") {

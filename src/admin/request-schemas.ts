@@ -8,6 +8,7 @@ import {
   flag,
   integer,
   list,
+  mapOf,
   namedShape,
   nothing,
   number,
@@ -101,6 +102,17 @@ export const RequestStep = component(
     step(["fallback", "takeover"], { from: text, to: text, reason: text }),
     step(["shared"], { leader: text }),
     step(["file"], { field: text }),
+    step(["hook"], {
+      hook: text,
+      event: text,
+      verdict: text,
+      duration_ms: number,
+      detail: described(
+        orNull(text),
+        "The code of a refusal, names and sizes of what was changed, or why the hook failed.",
+      ),
+      note: described(orNull(mapOf(anyOf(number, flag))), "What the hook has noted, such as a score."),
+    }),
     step(["refused"], { reason: text }),
   ),
 );

@@ -149,6 +149,19 @@ function stepView(step: StoryStep): WithoutText<RequestStep> {
       return { kind: step.kind, at_ms, leader: step.leader };
     case "file":
       return { kind: step.kind, at_ms, field: step.field };
+    case "hook": {
+      const { kind, hook, event, verdict, durationMs, detail, note } = step;
+      return {
+        kind,
+        at_ms,
+        hook,
+        event,
+        verdict,
+        duration_ms: round(durationMs),
+        detail: detail ?? null,
+        note: note ?? null,
+      };
+    }
     case "refused":
       return { kind: step.kind, at_ms, reason: step.reason };
   }

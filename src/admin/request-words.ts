@@ -1,7 +1,7 @@
 // What became of a request, in plain sentences: who was asked, what went wrong there, and who answered in the end.
 
 import { microseconds } from "../request-log/columns.ts";
-import type { AttemptStep, Candidate, RequestRecord, StoryStep } from "../stats/request-record.ts";
+import type { AttemptStep, Candidate, HookStep, RequestRecord, StoryStep } from "../stats/request-record.ts";
 
 /** Longer than this between the arrival of a request and its first attempt is worth a sentence. */
 const NOTABLE_MS = 1_000;
@@ -13,6 +13,17 @@ const CACHE_BYPASSES: Readonly<Record<string, string>> = {
   vendor_state: "it refers to what a backend keeps",
   answer_not_kept: "the answer was too large to be kept, or not whole",
   stand_in_answered: "another model has answered",
+};
+
+const HOOK_VERDICTS: Readonly<Record<string, string>> = {
+  pass: "changed nothing",
+  change: "made changes",
+  refuse: "refused the request",
+  answer: "gave the answer itself",
+  repair: "had the answer repaired",
+  error: "failed",
+  timeout: "gave no verdict in time",
+  unavailable: "could not be called",
 };
 
 const WAITS: Readonly<Record<string, string>> = {
@@ -127,9 +138,18 @@ function clauseOf(step: Exclude<StoryStep, AttemptStep> | StoryStep, told: strin
       return [`an identical request was under way (${step.leader}), and its answer was shared`];
     case "file":
       return [`${step.field} names a file that is not kept here: only backends that may hold it could be asked`];
+    case "hook":
+      return [hookWords(step)];
     case "refused":
       return [`no backend was asked: ${told === undefined ? refusalWords(step.reason) : withoutPoint(told)}`];
   }
+}
+
+function hookWords({ hook, event, verdict, durationMs, detail, note }: HookStep): string {
+  const why = detail === undefined ? "" : ` (${detail})`;
+  const noted = Object.entries(note ?? {}).map(([name, value]) => `${name} ${value}`);
+  const notes = noted.length === 0 ? "" : `; it noted ${noted.join(", ")}`;
+  return `the hook ${hook} ${HOOK_VERDICTS[verdict] ?? verdict} at ${event} after ${time(durationMs)}${why}${notes}`;
 }
 
 function refusalWords(reason: string): string {

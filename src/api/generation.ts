@@ -10,6 +10,7 @@ import { writeFallbackHeaders, writeRouteHeaders } from "../pipeline/fallback.ts
 import type { Generate, Generated, StreamFrame } from "../pipeline/generate.ts";
 import { firstRequest, type ModelRequest } from "../pipeline/model-request.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
+import type { RequestHooks } from "../pipeline/request-hooks.ts";
 import type { ModelNames } from "../pipeline/routes.ts";
 import { type Framing, rewritten } from "../protocols/framing.ts";
 import type { ClientWords } from "../protocols/protocol.ts";
@@ -34,6 +35,8 @@ export interface GenerationParts {
   now(): number;
   wallTime(): number;
   begun: RequestReporter["begun"];
+  /** Undefined: there are none. */
+  hooks?: RequestHooks | undefined;
 }
 
 /** @param parameters - of the path, which may name the model */
@@ -77,7 +80,7 @@ export function errorsOf({ ownErrors, errorBody }: ClientWords): ErrorWords {
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted, framing, takesKeyInQuery, wording } = endpoint;
-  const { generate, names, bodies, now, wallTime, begun } = parts;
+  const { generate, names, bodies, now, wallTime, begun, hooks } = parts;
   const client = wording?.words ?? clientWords(conventionsOf(operation));
   return {
     access: "write",
@@ -106,6 +109,19 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       }
       names.requireAllowed(context.caller, asked.model);
       begun(context);
+      if (hooks !== undefined) {
+        const hooked = await hooks.request(context, asked, (value) =>
+          typeof read === "function" && wording === undefined ? read(value, call.parameters) : undefined,
+        );
+        if (hooked.kind === "answer")
+          return answered(call, asked, hooked.answer, {
+            body,
+            frame: NO_STREAM,
+            writer: asked.stream ? framing?.(call) : undefined,
+          });
+        if (hooked.asked.model !== asked.model) names.requireAllowed(context.caller, hooked.asked.model);
+        asked = hooked.asked;
+      }
       const resolved = names.resolve(context, asked);
       asked = resolved instanceof Promise ? await resolved : resolved;
       record.model = cut(asked.model);
@@ -177,6 +193,11 @@ interface ClientStream extends StreamFrame {
 function clientStream(client: ClientWords, requestId: string, answers: ModelRequest["answers"]): ClientStream {
   const { promise, resolve } = Promise.withResolvers<BrokenStream | undefined>();
   return {
+    refused(error, sent) {
+      const { type, code, message, status } = error;
+      resolve({ failure: type, status, error: { type, code, message } });
+      return answers === "bytes" ? undefined : client.errorEvent(clientError(error, requestId), sent);
+    },
     over: promise,
     errorEvent: (failure, sent) =>
       answers === "bytes" ? undefined : client.errorEvent(clientError(toError(failure), requestId), sent),
@@ -185,7 +206,7 @@ function clientStream(client: ClientWords, requestId: string, answers: ModelRequ
 }
 
 /** For a whole answer, which is never a stream. */
-const NO_STREAM: ClientStream = { over: undefined, errorEvent: () => "", ended() {} };
+const NO_STREAM: ClientStream = { over: undefined, errorEvent: () => "", ended() {}, refused: () => undefined };
 
 function brokenBy(failure: UpstreamFailure): BrokenStream {
   const { type, code, message, status } = toError(failure);

@@ -19,6 +19,7 @@ export type Command =
   | { command: "backup"; folder: string; config: string | undefined; modelMetadata: string | undefined }
   | { command: "restore"; folder: string; config: string | undefined }
   | { command: "update-facts"; file: string; config: string | undefined }
+  | { command: "test-hook"; module: string; request: string; config: string | undefined }
   | { command: "help" }
   | { command: "version" }
   | { command: "generate-config" };
@@ -84,6 +85,12 @@ const OPTIONS = [
     help: "Merge LiteLLM's public list of models (model_prices_and_context_window.json) into the facts of the data folder, and say what has changed.",
   },
   {
+    name: "--test-hook",
+    value: "file",
+    isPath: true,
+    help: "Try the module of a hook: call it with the body of a request, whose file follows, and print its verdict, changes and time. With --config, by the options that it has there.",
+  },
+  {
     name: "--ignore-saved",
     help: "Start from the configuration file alone; changes that were made through the admin API stay in the history.",
   },
@@ -98,8 +105,14 @@ const AGENT_MODE = "stdio";
 /** `words` is the command line without the program itself. The last of a repeated option wins. */
 export function parseArguments(words: readonly string[], home: string | undefined): ParsedArguments {
   const given = new Map<OptionName, string>();
+  let request: string | undefined;
   for (let index = 0; index < words.length; index++) {
     const word = words[index] as string;
+    // Only the request of --test-hook stands alone.
+    if (given.has("--test-hook") && request === undefined && !word.startsWith("-")) {
+      request = expandHome(word, home);
+      continue;
+    }
     if (!word.startsWith("-") || word === "-")
       return { error: `unexpected argument "${word}"; there are only options` };
     const equals = word.startsWith("--") ? word.indexOf("=") : -1;
@@ -120,11 +133,18 @@ export function parseArguments(words: readonly string[], home: string | undefine
     }
     given.set(option.name as OptionName, option.isPath ? expandHome(value, home) : value);
   }
-  return toCommand(given);
+  return toCommand(given, request);
 }
 
-function toCommand(given: ReadonlyMap<OptionName, string>): ParsedArguments {
+/** @param request - the file that follows --test-hook */
+function toCommand(given: ReadonlyMap<OptionName, string>, request: string | undefined): ParsedArguments {
   if (given.has("--help")) return { command: "help" };
+  const module = given.get("--test-hook");
+  if (module !== undefined) {
+    if (request === undefined)
+      return { error: "--test-hook needs the file of a request: --test-hook <file> <request>" };
+    return { command: "test-hook", module, request, config: given.get("--config") };
+  }
   if (given.has("--version")) return { command: "version" };
   const mode = given.get("--mode");
   if (mode !== undefined && mode !== AGENT_MODE) {

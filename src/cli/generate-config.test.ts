@@ -31,6 +31,7 @@ const ENV = {
   SIGNALBOX_SLACK_URL: "https://hooks.example.com/services/example",
   SIGNALBOX_S3_ACCESS_KEY: "example",
   SIGNALBOX_S3_SECRET_KEY: "example",
+  SIGNALBOX_HOOK_SECRET: "example",
 };
 
 function compile(text: string): { document: Mapping; settings: Settings } {
@@ -56,6 +57,8 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "telemetry.otlp.headers",
   "budgets.rules.[].reset_subjects",
   "notifications.[].headers",
+  "hooks.[].headers",
+  "hooks.[].options",
   "routes.[].when.[].header",
   "routes.[].when.[].metadata",
   "admission.backends",
@@ -86,7 +89,7 @@ function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
     .replaceAll(
-      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|tokens|users|notifications|routes):) (?:\[\]|\{\})$/gm,
+      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|tokens|users|notifications|hooks|routes):) (?:\[\]|\{\})$/gm,
       "$1",
     );
 }

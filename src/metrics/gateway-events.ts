@@ -46,6 +46,13 @@ export function countGatewayEvents(registry: MetricsRegistry) {
       registry.histogram(INSTRUMENTS.queueWait, className).observe(durationMs / 1000),
     queueShed: (className: string, reason: string) =>
       void registry.counter(INSTRUMENTS.queueShed, className, reason).value++,
+    /** `durationMs`: of one of them. */
+    hookCalled: (hook: string, event: string, verdict: string, durationMs: number, times: number) => {
+      registry.counter(INSTRUMENTS.hookCalls, hook, event, verdict).value += times;
+      registry.histogram(INSTRUMENTS.hookDuration, hook, event).observe(durationMs / 1000);
+    },
+    hookRestarted: (hook: string, cause: string) =>
+      void registry.counter(INSTRUMENTS.hookRestarts, hook, cause).value++,
     batchLine: (endpoint: string, isError: boolean) =>
       void registry.counter(INSTRUMENTS.batchLines, endpoint, isError ? "failed" : "completed").value++,
     redisUnanswered: (use: string) => void registry.counter(INSTRUMENTS.redisUnanswered, use).value++,

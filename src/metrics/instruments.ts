@@ -14,6 +14,7 @@ export interface Instrument {
 const DURATION_BUCKETS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];
 const FIRST_TOKEN_BUCKETS = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 2.5, 5, 7.5, 10];
 const TOKEN_TIME_BUCKETS = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5];
+const HOOK_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 const QUEUE_BUCKETS = [0.01, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 15, 30, 60, 300, 1800, 7200, 86400];
 const TOKEN_BUCKETS = Array.from({ length: 14 }, (_, power) => 4 ** power);
 
@@ -207,6 +208,21 @@ export const INSTRUMENTS = {
   otlpDropped: counter(
     "signalbox_otlp_dropped_spans_total",
     "Spans that were not sent, because the receiver did not take them or too many waited.",
+  ),
+
+  // Hooks.
+  hookCalls: counter(
+    "signalbox_hook_calls_total{hook,event,verdict}",
+    "Calls of hooks: pass, change, refuse, answer, repair, error, timeout, unavailable, or dropped (only the event end).",
+  ),
+  hookDuration: histogram(
+    "signalbox_hook_duration_seconds{hook,event}",
+    "How long calls of hooks took; of the pieces of a stream, their mean.",
+    HOOK_BUCKETS,
+  ),
+  hookRestarts: counter(
+    "signalbox_hook_restarts_total{hook,cause}",
+    "Processes of hooks that ended and were started again: memory, hang, or crash.",
   ),
 
   // The queue in front of the backends.

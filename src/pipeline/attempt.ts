@@ -16,6 +16,7 @@ import type { LiveStream } from "../upstream/relay.ts";
 import { countFailure, type Sender } from "../upstream/send.ts";
 import type { AnswerAverages } from "./answer-averages.ts";
 import type { BackendWatch, RequestContext } from "./context.ts";
+import { hookedAttempt } from "./hook-attempt.ts";
 import type { Bridge, ModelRequest } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
 import { PREFIX_HEADER, type PromptPrefixes } from "./prefixes.ts";
@@ -122,7 +123,7 @@ export async function attempt(
   }
 
   try {
-    const preparing = bridge.prepare(context, request, entry.backend);
+    const preparing = prepare(bridge, context, request, entry.backend);
     const prepared = preparing instanceof Promise ? await preparing : preparing;
     const sent = span === undefined ? trace : span.trace;
     const outgoing = { ...prepared, model, stream, choices, clientHeaders, trace: sent, client, timeouts };
@@ -173,6 +174,13 @@ export async function attempt(
     span?.ended(step, undefined, record);
     throw error;
   }
+}
+
+/** The request as the backend gets it, as its hooks leave it. */
+function prepare(bridge: Bridge, context: RequestContext, request: ModelRequest, backend: Backend) {
+  const { hooks } = context;
+  if (hooks === undefined) return bridge.prepare(context, request, backend);
+  return hookedAttempt(hooks, request, backend.name).then((asked) => bridge.prepare(context, asked, backend));
 }
 
 /** Nothing was sent. */

@@ -8,6 +8,7 @@ import type { Fleet } from "../fleet/fleet.ts";
 import type { AttemptStep, RequestRecord } from "../stats/request-record.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import type { Client } from "../upstream/exchange.ts";
+import type { HookRun } from "./hook-run.ts";
 
 export interface RequestContext {
   /** The client's own, where it sent one: two requests may have the same. */
@@ -33,6 +34,8 @@ export interface RequestContext {
   vendorTurn?: VendorTurn | undefined;
   /** Hears when the request begins to wait in the queue, and when that is over. */
   queue?: { entered(): void; left(): void } | undefined;
+  /** Undefined where no hook is called for the request. */
+  hooks?: HookRun | undefined;
   /** Undefined where the request is not recorded as spans. */
   spans: RequestSpans | undefined;
 }

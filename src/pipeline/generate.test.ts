@@ -186,6 +186,7 @@ function bench({
     const generated = generate(context, request, {
       errorEvent: (failure) => `data: <${failure.kind}>\n\n`,
       ended: (failure) => void ends.push(failure),
+      refused: () => undefined,
     });
     return { generated, ends, context, leave: () => controller.abort() };
   }

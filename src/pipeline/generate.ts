@@ -3,7 +3,7 @@
 
 import { ownerOf } from "../access/owner.ts";
 import { formatOf } from "../backends/operations.ts";
-import { clientLeft } from "../errors/gateway-error.ts";
+import { clientLeft, type GatewayError } from "../errors/gateway-error.ts";
 import { ByteAllowance } from "../lib/byte-allowance.ts";
 import type { KeptAnswers } from "../protocols/kept-answers.ts";
 import { keptAnswers } from "../protocols/registry.ts";
@@ -38,6 +38,8 @@ export interface StreamFrame {
   errorEvent(failure: UpstreamFailure, sent: Uint8Array | undefined): string | undefined;
   /** Called exactly once, when this client's stream is over; undefined = it was complete. */
   ended(failure: UpstreamFailure | undefined): void;
+  /** In place of ended(): a hook refuses the rest of the stream. Returns the event that says so. */
+  refused(error: GatewayError, sent: Uint8Array | undefined): string | undefined;
 }
 
 /** `cache` is undefined where the cache has no say. */
@@ -282,7 +284,9 @@ export function createGenerator(parts: GeneratorParts): Generate {
     const decision = cache === undefined || kept === undefined ? undefined : store !== undefined ? "MISS" : "BYPASS";
     if (store === undefined && !isShared) return generateAlone(context, request, frame, decision, undefined);
 
-    const key = requestKey(request, ownerOf(caller), clientHeaders, promptsDigest, kept);
+    // What hooks change of attempts is another question, too.
+    const digest = context.hooks === undefined ? promptsDigest : `${promptsDigest} ${context.hooks.attemptKey}`;
+    const key = requestKey(request, ownerOf(caller), clientHeaders, digest, kept);
     const storeUnder = store === undefined || kept === undefined ? undefined : { key, kept };
     function ifItMay(found: CachedAnswer | undefined): Promise<Generated> {
       const may = found !== undefined && request.mayReplay?.(found);

@@ -111,6 +111,7 @@ async function send(
     vendorTurn: undefined,
     queueClass: lightestOf(of.settings.admission.queue.classes),
     record,
+    hooks: of.hooks?.forCopy(record),
     heldBytes: 0,
     spans: undefined,
   };

@@ -5,9 +5,12 @@ import type { AccessControl } from "../access/api-keys.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { asEvents } from "../generation/as-events.ts";
+import { Collector } from "../generation/collect.ts";
 import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Failure } from "../generation/result.ts";
+import { NEUTRAL, withReply } from "../hooks/neutral-forms.ts";
 import type { Clock } from "../lib/clock.ts";
 import { JsonBody } from "../lib/request-body.ts";
 import type { ClientProtocol } from "../protocols/protocol.ts";
@@ -22,6 +25,7 @@ import type { MidStreamParts } from "./mid-stream.ts";
 import { firstRequest, type ModelRequest } from "./model-request.ts";
 import { openTurn } from "./neutral-turn.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "./observe.ts";
+import { type RequestHooks, throughStages } from "./request-hooks.ts";
 import type { ModelNames } from "./routes.ts";
 
 interface NeutralCall {
@@ -49,13 +53,15 @@ interface NeutralEntryParts {
   limited?: ((scope: string) => void) | undefined;
   aliases(asked: ModelRequest): ModelRequest;
   names: Pick<ModelNames, "requireAllowed" | "resolve">;
+  /** Undefined: there are none. */
+  hooks?: Pick<RequestHooks, "neutral"> | undefined;
   settings: Settings;
   clock: Clock;
   newOwnId(): string;
 }
 
 export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
-  const { pipeline, access, limiter, reporter, limited, aliases, names, settings, clock, newOwnId } = parts;
+  const { pipeline, access, limiter, reporter, limited, aliases, names, hooks, settings, clock, newOwnId } = parts;
 
   function newContext(signal: AbortSignal, { operation, model }: ModelRequest): RequestContext {
     const clientHeaders = new Headers();
@@ -95,6 +101,37 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
     throw new RateLimitError(decision);
   }
 
+  /** Of a backend, or of a hook that has given the answer. */
+  async function* answerEvents(
+    context: RequestContext,
+    asked: ModelRequest,
+    hooked: Awaited<ReturnType<RequestHooks["neutral"]>>,
+    client: ClientProtocol,
+  ): AsyncGenerator<GenerationEvent, void> {
+    if ("answer" in hooked) {
+      yield* asEvents(hooked.answer);
+      return;
+    }
+    const open = async (neutral: GenerationRequest) => {
+      const request = await names.resolve(context, asNeutral(hooked.asked ?? asked, neutral, client));
+      context.record.model = request.model;
+      const { events } = await openTurn(pipeline.chains, context, request, neutral, client, pipeline);
+      return events;
+    };
+    const { neutral } = hooked;
+    const events = await open(neutral);
+    if (context.hooks === undefined) {
+      yield* events;
+      return;
+    }
+    yield* throughStages(context.hooks, events, async (said, message) => {
+      const again = withReply(NEUTRAL, { ...neutral }, said, message) as unknown as GenerationRequest;
+      const collector = new Collector();
+      for await (const event of await open(again)) collector.push(event);
+      return collector.result();
+    });
+  }
+
   return {
     async *generate(neutral, call) {
       const stop = new AbortController();
@@ -108,10 +145,9 @@ export function createNeutralEntry(parts: NeutralEntryParts): NeutralEntry {
         await admit(context, asked, call.apiKey);
         reporter.begun(context);
         const client = clientProtocol(neutral.origin.protocol);
-        const request = await names.resolve(context, asNeutral(asked, neutral, client));
-        record.model = request.model;
-        const turn = await openTurn(pipeline.chains, context, request, neutral, client, pipeline);
-        for await (const event of turn.events) {
+        const hooked = hooks === undefined ? { neutral } : await hooks.neutral(context, asked, neutral);
+        if ("asked" in hooked && hooked.asked !== undefined) names.requireAllowed(context.caller, hooked.asked.model);
+        for await (const event of answerEvents(context, asked, hooked, client)) {
           if (signal.aborted) break;
           if (event.type === "failure") {
             status = noteFailure(record, event.failure);

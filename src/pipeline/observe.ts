@@ -90,6 +90,7 @@ export function createReporter(sink: RecordSink, spans: SpansInUse = { recorder:
       const { record, path } = context;
       if (context.vendorTurn?.isHandedOver === true) {
         sink.handedOver?.(record);
+        context.hooks?.release();
         return;
       }
       const outcome = outcomeOf(record, status);
@@ -109,6 +110,7 @@ export function createReporter(sink: RecordSink, spans: SpansInUse = { recorder:
         context.spans = spans.recorder?.begin(context);
       }
       context.spans?.finished(context);
+      context.hooks?.end(status);
       if (!record.isKept && (record.failure === undefined || isOfAdministrators(path))) return;
       if (!record.isKept) keepRefusal(context);
       sink.over(record);

@@ -12,6 +12,8 @@ export interface Format {
   /** Backends are spoken to in it, whatever their clients speak. */
   backend?: BackendProtocol;
   passing: PassThrough;
+  /** The member of a request with its conversation, where no other format has it there. */
+  conversation?: string;
   /** What the response cache must know of its answers; left out: they are never kept. */
   kept?: KeptAnswers;
   /** How two of its streams become one; left out where they cannot. */

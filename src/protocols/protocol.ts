@@ -61,6 +61,8 @@ export interface ClientProtocol {
   withFile?(part: JsonObject, file: FileContent, param: string): JsonObject;
   /** Whether a request asks for a search of the web; a quick look, because most do not. */
   offersSearch?(body: JsonObject): boolean;
+  /** The request with an answer and another message of the user behind it, for a whole answer; undefined, or left out: it has no place for them. */
+  withReply?(body: JsonObject, said: string, message: string): JsonObject | undefined;
   /** A citation quotes its source. */
   quotesSources?: true;
   /**
@@ -152,6 +154,8 @@ export interface BackendProtocol {
   streamDecoder(keeps?: KeptMembers): StreamDecoder;
   /** The error of an answer with an error status, or of an `error` member inside a 200. Never throws. */
   decodeError(status: number, body: unknown): Failure;
+  /** Its requests reach backends as they came, and its whole answers go back so: there is neither a writer nor a reader of them. */
+  readsStreamsAlone?: true;
   /** It has words for a search of the web that a client of another format asks for. */
   carriesSearch?: true;
   /** Whether free-form tools may be sent as they are. */

@@ -2,6 +2,7 @@
 
 import type { ProtocolName } from "../generation/content.ts";
 import type { Failure } from "../generation/result.ts";
+import type { JsonObject } from "../lib/json.ts";
 import { audio } from "./audio/index.ts";
 import { chat } from "./chat/index.ts";
 import { ChatStreamDecoder } from "./chat/stream-decoder.ts";
@@ -23,7 +24,12 @@ const FORMATS: Readonly<Record<ProtocolName, Format>> = {
   // Its backends are asked in the client's own bytes; read are only streams that take over an answer, as chat's are.
   completions: {
     ...completions,
-    backend: { ...chat.backend, name: "completions", streamDecoder: (keeps) => new ChatStreamDecoder(keeps, "text") },
+    backend: {
+      ...chat.backend,
+      name: "completions",
+      readsStreamsAlone: true,
+      streamDecoder: (keeps) => new ChatStreamDecoder(keeps, "text"),
+    },
   },
   responses,
   messages,
@@ -31,7 +37,12 @@ const FORMATS: Readonly<Record<ProtocolName, Format>> = {
   // Its backends, too, are asked in the client's own bytes, and only such streams are read.
   "ollama-api": {
     ...ollama,
-    backend: { ...chat.backend, name: "ollama-api", streamDecoder: () => new OllamaStreamDecoder() },
+    backend: {
+      ...chat.backend,
+      name: "ollama-api",
+      readsStreamsAlone: true,
+      streamDecoder: () => new OllamaStreamDecoder(),
+    },
   },
   converse,
   images,
@@ -55,6 +66,14 @@ export function streamJoin(name: ProtocolName | undefined): StreamJoin | undefin
 /** The client half of a format; what has no format of its own speaks as chat does. */
 export function clientProtocol(name: ProtocolName | undefined): ClientProtocol {
   return formatNamed(name)?.client ?? chat.client;
+}
+
+/** The format that a body looks like: by where its conversation stands; chat where that does not tell. */
+export function formatOfBody(body: JsonObject): ProtocolName {
+  const named = Object.entries(FORMATS).find(
+    ([, { conversation }]) => conversation !== undefined && conversation in body,
+  );
+  return named?.[0] ?? chat.client.name;
 }
 
 /** The errors of a format; one without words of its own speaks as chat does. */

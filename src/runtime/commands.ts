@@ -38,6 +38,8 @@ export async function runCommand(parsed: Exclude<Command, { command: "agent" | "
       return await (await import("../cli/backup-commands.ts")).restore(parsed, process.env);
     case "update-facts":
       return await (await import("../cli/update-facts.ts")).updateFacts(parsed, process.env);
+    case "test-hook":
+      return await (await import("./test-hook.ts")).testHook(parsed, process.env);
     case "serve":
       return await startServer(parsed);
   }

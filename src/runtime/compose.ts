@@ -8,6 +8,7 @@ import { type Part, remade } from "../config/compile/part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
 import { resolveDataPath } from "../config/values/paths.ts";
 import { createFilesPart } from "../files/files-part.ts";
+import { createHooksPart } from "../hooks/hooks-part.ts";
 import { applyLogSettings } from "../logging/logger.ts";
 import { createRoutesPart } from "../model-routes/routes-part.ts";
 import { createKvIndexPart } from "../pipeline/kv-index-part.ts";
@@ -16,6 +17,7 @@ import { createCachePart } from "../response-cache/cache-part.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
 import { buildDataPlane } from "./data-plane.ts";
+import { hookProcess } from "./hook-process.ts";
 import { createProcessState } from "./process-state.ts";
 import type { Surroundings } from "./surroundings.ts";
 
@@ -43,6 +45,12 @@ export function compose(around: Surroundings) {
   const budgets = createBudgetsPart(snapshot, ofBudgets);
   const { roomChanged } = around;
   const admission = createAdmissionPart(snapshot, { ...ofRedis, elsewhere: owner?.admission, roomChanged });
+  const hooks = createHooksPart(snapshot, {
+    ...{ clock, log, deadlines: state.deadlines },
+    launch: () => hookProcess(process.env),
+    secret: () => around.identify({ key: "hooks" }),
+    restarted: around.happened.hookRestarted,
+  });
   const files = createFilesPart(snapshot, { dataPath, clock, log });
   const kvIndex = createKvIndexPart(snapshot, {
     fleet,
@@ -65,6 +73,7 @@ export function compose(around: Surroundings) {
         cache: cache.inUse,
         strategy: strategy.now,
         routes: routes.inUse,
+        hooks: hooks.inUse,
         tokens: tokens.verifier,
       },
       version,
@@ -83,6 +92,7 @@ export function compose(around: Surroundings) {
     cache,
     strategy,
     routes,
+    hooks,
     files,
     kvIndex,
     tokens,

@@ -18,6 +18,7 @@ import type { Settings } from "../config/sections/registry.ts";
 import { DASHBOARD_PATHS } from "../dashboard/paths.ts";
 import type { FilesInUse } from "../files/file-store.ts";
 import { canBeAsked } from "../fleet/can-be-asked.ts";
+import type { HookInUse } from "../hooks/hooks-part.ts";
 import { lazily } from "../lib/lazily.ts";
 import { createExternalFetch } from "../media/fetch-external.ts";
 import { openHosts } from "../media/links.ts";
@@ -30,11 +31,14 @@ import { withEmbeddingBatches } from "../pipeline/embedding-batches.ts";
 import { createFallbackChains } from "../pipeline/fallback.ts";
 import { createForwarder } from "../pipeline/forward.ts";
 import { createGenerator } from "../pipeline/generate.ts";
+import { createHookAsker } from "../pipeline/hook-asks.ts";
+import { withHookedAnswers } from "../pipeline/hooked-answers.ts";
 import type { KvIndexPart } from "../pipeline/kv-index-part.ts";
 import { createMediaFit } from "../pipeline/media-fit.ts";
 import { withMirrors } from "../pipeline/mirrors.ts";
 import { type ModelRequest, withAlias } from "../pipeline/model-request.ts";
 import { createNeutralEntry } from "../pipeline/neutral-entry.ts";
+import { createRequestHooks } from "../pipeline/request-hooks.ts";
 import { createModelNames } from "../pipeline/routes.ts";
 import { withWebSearch } from "../pipeline/search.ts";
 import { createSpending } from "../pipeline/spending.ts";
@@ -66,6 +70,8 @@ interface DataPlaneParts {
   strategy: SelectionStrategy;
   /** Undefined where none are configured. */
   routes: Routes | undefined;
+  /** Undefined where none are configured. */
+  hooks: readonly HookInUse[] | undefined;
   files: { inUse: FilesInUse };
   kvIndex: Pick<KvIndexPart, "strategyOver" | "prefixes">;
   /** Undefined where no issuer of tokens is configured. */
@@ -92,7 +98,9 @@ export function buildDataPlane(
   });
   const configured: Configured = { settings, metadata, promptFiles: attachments.promptFiles };
   const pipeline = buildPipeline(around, parts, configured);
-  const publicApi = publicApiParts(around, parts, configured, pipeline);
+  const plainApi = publicApiParts(around, parts, configured, pipeline);
+  const hooks = parts.hooks && requestHooks(around, parts.hooks, parts.state, plainApi);
+  const publicApi = { ...plainApi, ...hooks };
   const openApi = openApiRoute(async () => [...table.endpoints, ...(await adminTable()).endpoints]);
   const table = createRouteTable([...publicRoutes(publicApi), ...ownUsage, ...batches, ...metrics, openApi], {
     notBuilt: NOT_BUILT,
@@ -116,6 +124,7 @@ export function buildDataPlane(
       limited: around.happened.rateLimited,
       aliases: publicApi.aliases,
       names: publicApi.names,
+      hooks: hooks?.hooks,
       settings,
       clock: around.clock,
       newOwnId: parts.state.newOwnId,
@@ -205,6 +214,21 @@ function buildPipeline(around: Surroundings, parts: DataPlaneParts, configured: 
     log,
   });
   return { forwarder, chains, log, generate };
+}
+
+/** What requests meet of hooks: before routing, and on the way of their answers. */
+function requestHooks(
+  { happened: { hookCalled: called }, reporter, clock, log }: Surroundings,
+  hooks: readonly HookInUse[],
+  { newOwnId }: ProcessState,
+  { generate, names, aliases }: ReturnType<typeof publicApiParts>,
+) {
+  const { now, wallTime } = clock;
+  const asker = createHookAsker({ generate, names, aliases, reporter, now, newOwnId });
+  return {
+    hooks: createRequestHooks({ hooks, asker, called, now, wallTime }),
+    generate: withHookedAnswers(generate, { wallTime, log }),
+  };
 }
 
 /** What a request does in the queue. */

@@ -1,5 +1,5 @@
 // Reads the files that the configuration and the command line name, and the facts of the data folder: prompts, facts about
-// models, authorities of backends, and keys of token issuers.
+// models, authorities of backends, keys of token issuers, and modules of hooks.
 
 import { loadKeySets } from "../access/jwt/key-set-files.ts";
 import { loadAuthorities } from "../backends/authorities.ts";
@@ -8,6 +8,7 @@ import { MISSING } from "../config/files/watch.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import { resolvePath } from "../config/values/paths.ts";
 import { type CheckPlace, describeProblem } from "../config/values/problems.ts";
+import { findHookModules } from "../hooks/hook-modules.ts";
 import { factsFile, readFactsFile } from "../models/facts-file.ts";
 import { loadModelMetadata } from "../models/metadata-file.ts";
 import { loadPromptFiles } from "../prompts/prompt-files.ts";
@@ -16,7 +17,7 @@ import { loadPromptFiles } from "../prompts/prompt-files.ts";
 export function namedFileReaders(metadataOption: string | undefined): readonly AttachmentReader[] {
   const metadata: AttachmentReader =
     metadataOption === undefined ? readMetadata : (_, { home }) => readOption(metadataOption, home);
-  return [readPrompts, metadata, readFacts, readAuthorities, readKeySets];
+  return [readPrompts, metadata, readFacts, readAuthorities, readKeySets, readHookModules];
 }
 
 /** No change of the configuration is refused because of them. */
@@ -38,6 +39,13 @@ async function readKeySets({ api_keys }: Settings, place: CheckPlace): Promise<A
   const { texts, hashes, problems } = await loadKeySets(api_keys.jwt, place);
   if (problems.length > 0) return { problems, problem: problems.map(describeProblem).join("; ") };
   return { keySets: texts, files: hashes };
+}
+
+/** Only their hashes: they are read by their own processes. */
+async function readHookModules({ hooks }: Settings, place: CheckPlace): Promise<Attached> {
+  const { paths, hashes, problems } = await findHookModules(hooks, place);
+  if (problems.length > 0) return { problems, problem: problems.map(describeProblem).join("; ") };
+  return { hookModules: paths, files: hashes };
 }
 
 async function readPrompts({ global_prompts }: Settings, { baseDir, home }: CheckPlace): Promise<Attached> {

@@ -53,6 +53,8 @@ export interface Surroundings {
     /** A request had a slot after a wait, in milliseconds. */
     queueWaited(className: string, durationMs: number): void;
     queueShed(className: string, reason: string): void;
+    hookCalled(hook: string, event: string, verdict: string, durationMs: number, times: number): void;
+    hookRestarted(hook: string, cause: string): void;
   } & BudgetEvents;
   responses: ResponseStore;
   metrics: readonly DescribedEndpoint[];

@@ -29,8 +29,24 @@ export type StoryStep =
   | { kind: "shared"; atMs: number; leader: string }
   /** The field names a file that is not kept here: it is left to a backend that may hold it. */
   | { kind: "file"; atMs: number; field: string }
+  /** A hook has done more than let the request pass. */
+  | HookStep
   /** No backend could be asked. */
   | { kind: "refused"; atMs: number; reason: string };
+
+export interface HookStep {
+  kind: "hook";
+  atMs: number;
+  hook: string;
+  event: string;
+  /** "pass", "change", "refuse", "answer", "repair", "error", "timeout" or "unavailable". */
+  verdict: string;
+  durationMs: number;
+  /** The code of a refusal, the names of what was changed with sizes, or why the hook failed; never a content. */
+  detail?: string | undefined;
+  /** Numbers and truth values that the hook has noted. */
+  note?: Readonly<Record<string, number | boolean>> | undefined;
+}
 
 /** One target of a route, by names. */
 export interface RouteArm {
@@ -434,6 +450,7 @@ function isSent(step: StoryStep | undefined): boolean {
 }
 
 function bytesOf(step: StoryStep): number {
+  if (step.kind === "hook") return STEP_BYTES + (step.detail?.length ?? 0);
   if (step.kind !== "attempt") return STEP_BYTES;
   return STEP_BYTES + (step.candidates?.length ?? 0) * CANDIDATE_BYTES + (step.detail?.length ?? 0);
 }

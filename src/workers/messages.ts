@@ -131,6 +131,8 @@ export type GatewayEvent =
   | { kind: "redisUnanswered"; use: string }
   | { kind: "queueWaited"; className: string; durationMs: number }
   | { kind: "queueShed"; className: string; reason: string }
+  | { kind: "hookCalled"; hook: string; event: string; verdict: string; durationMs: number; times: number }
+  | { kind: "hookRestarted"; hook: string; cause: string }
   | { kind: "otlpExported"; signal: string; isOk: boolean; times: number }
   | { kind: "otlpDropped"; spans: number }
   | { kind: "fileUploaded"; result: UploadResult };

@@ -106,6 +106,10 @@ export function createPrimaryDesk(parts: DeskParts) {
     else if (event.kind === "redisUnanswered") owners.events.redisUnanswered(event.use);
     else if (event.kind === "queueWaited") owners.events.queueWaited(event.className, event.durationMs);
     else if (event.kind === "queueShed") owners.events.queueShed(event.className, event.reason);
+    else if (event.kind === "hookCalled") {
+      const { hook, event: name, verdict, durationMs, times } = event;
+      owners.events.hookCalled(hook, name, verdict, durationMs, times);
+    } else if (event.kind === "hookRestarted") owners.events.hookRestarted(event.hook, event.cause);
     else if (event.kind === "otlpExported") owners.events.otlpExported(event.signal, event.isOk, event.times);
     else if (event.kind === "otlpDropped") owners.events.otlpDropped(event.spans);
     else {

@@ -106,6 +106,9 @@ function eventsFor({ event }: ReturnType<typeof createReports>): Surroundings["h
     fileUploaded: (result) => event({ kind: "fileUploaded", result }),
     queueWaited: (className, durationMs) => event({ kind: "queueWaited", className, durationMs }),
     queueShed: (className, reason) => event({ kind: "queueShed", className, reason }),
+    hookCalled: (hook, name, verdict, durationMs, times) =>
+      event({ kind: "hookCalled", hook, event: name, verdict, durationMs, times }),
+    hookRestarted: (hook, cause) => event({ kind: "hookRestarted", hook, cause }),
     redisUnanswered: (use) => event({ kind: "redisUnanswered", use }),
     ...NO_BUDGET_EVENTS, // the ledger is in the primary
   };

@@ -7,7 +7,7 @@ import { ROOMS } from "../../scripts/rooms.ts";
 import { root } from "./source-files.ts";
 
 /** Every file of the repository that a page could name. */
-const files = ["src", "test", "bench", "scripts", "docs", "deploy", "bin"].flatMap((folder) =>
+const files = ["src", "test", "bench", "scripts", "docs", "deploy", "bin", "examples"].flatMap((folder) =>
   [...new Bun.Glob("**/*").scanSync(join(root, folder))].map((file) => `${folder}/${file}`),
 );
 const paths = new Set(files);

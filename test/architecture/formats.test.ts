@@ -24,6 +24,8 @@ const NAMED_IN: ReadonlyMap<string, string> = new Map([
   ["backends/operations.ts", "the operations, and which stand in for others"],
   ["backends/vertex/row.ts", "a row: which operations a kind has"],
   ["config/sections/backends.ts", "what backends[].protocols may say; the configuration lies below the kinds"],
+  ["hooks/builtin/max-size.ts", "the words of its options"],
+  ["hooks/builtin/moderation.ts", "the operation that it asks for"],
   ["generation/as-events.ts", "the vendor that signs text"],
   ["generation/request.ts", "in whose words requests are refused that no client has sent"],
   ["media/inline-media.ts", "the member of a body"],

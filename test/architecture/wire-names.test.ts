@@ -28,6 +28,7 @@ const FILES: Readonly<Record<string, string>> = {
   "backup/manifest.ts": "the manifest of a backup",
   "generation/thinking-parser.ts": "settings of a model, as the configuration has them",
   "health/checker.ts": "fields of a log line",
+  "hooks/builtin/registry.ts": "what the configuration calls them",
   "pipeline/mid-stream.ts": "fields of a log line",
   "server/access-log.ts": "the access log",
   "rate-limit/decision.ts": "the body of a refusal",

@@ -117,6 +117,7 @@ test(
     expect(shown.length).toBeGreaterThan(0);
     for (const [index, { code }] of shown.entries())
       writeFileSync(join(project.folder, "src", `shown-${index}.ts`), code);
+    copyFileSync(join(import.meta.dir, "hook-consumer.ts"), join(project.folder, "src", "hook-consumer.ts"));
     expect(await project.typeProblems()).toEqual([]);
 
     const streaming = new FakeBackend({ models: ["m"], answer: chatStream(["hel", "lo"]) });
@@ -149,6 +150,10 @@ test(
       streaming.stop();
       plain.stop();
     }
+    const request = join(project.folder, "request.json");
+    writeFileSync(request, JSON.stringify({ model: "none", messages: [{ role: "user", content: "hi" }] }));
+    const command = ["sh", "node_modules/signalbox/bin/signalbox", "--test-hook", "src/hook-consumer.ts", request];
+    expect(JSON.parse(await project.succeed(command))).toMatchObject({ verdict: "refuse", code: "no_model" });
     const inNode = await project.run(["node", "--input-type=module", "-e", 'import "signalbox"']);
     expect(inNode.stderr).toContain("signalbox is a library for Bun");
   },

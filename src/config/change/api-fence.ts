@@ -51,7 +51,7 @@ export async function fenceProblems(change: FencedChange, place: FencePlace): Pr
   // A secret that may not stand there at all is refused as that, not as one that moves.
   const moved = [...movedSecrets(change), ...movedOverrides(change, place)];
   moved.push(...newPrivateTargets(change));
-  moved.push(...newMachineTargets(change));
+  moved.push(...newMachineTargets(change), ...newHooks(change));
   if (!change.elevated) moved.push(...newAdministrators(change));
   return [...elsewhere(moved, problems), ...problems];
 }
@@ -169,6 +169,12 @@ function* newPrivateTargets({ olds, next }: FencedChange): Generator<Problem> {
       message: "can be true only for a url that the configuration file has opened; set it there",
     };
   }
+}
+
+/** Hooks are code that runs here, and addresses that get whole conversations. */
+function* newHooks({ olds, next }: FencedChange): Generator<Problem> {
+  if (olds.some((old) => Bun.deepEquals(old.hooks, next.hooks, true))) return;
+  yield { path: ["hooks"], message: "can only be set in the configuration file" };
 }
 
 /** The machine's own credentials are no secret of the document, so nothing there moves when they are sent elsewhere. */

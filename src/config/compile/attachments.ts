@@ -1,5 +1,5 @@
 // Files that the settings name and that are read with them, once for each version: prompts, facts about models, authorities
-// of backends, and keys of token issuers.
+// of backends, keys of token issuers, and modules of hooks.
 
 import type { FactEntry, MetadataEntry } from "../sections/metadata-entry.ts";
 import type { Settings } from "../sections/registry.ts";
@@ -12,6 +12,8 @@ export interface Attachments {
   authorities: ReadonlyMap<string, string>;
   /** Texts of the files that api_keys.jwt[].jwks_file names, by the names there. */
   keySets: ReadonlyMap<string, string>;
+  /** Absolute paths of the files that hooks[].module names, by the names there. */
+  hookModules: ReadonlyMap<string, string>;
   /** Entries of the model-metadata file. */
   metadata: readonly MetadataEntry[];
   /** Those that --update-facts has written into the data folder. */
@@ -36,7 +38,8 @@ export type AttachmentReader = (settings: Settings, place: CheckPlace) => Promis
 export function joinAttachments(parts: readonly Attached[]): Attachments {
   const files = new Map(parts.flatMap((part) => [...(part.files ?? [])]));
   const own = parts.map(({ problems: _, ...part }) => part);
-  const nothing = { promptFiles: new Map(), authorities: new Map(), keySets: new Map(), metadata: [], facts: [] };
+  const texts = { promptFiles: new Map(), authorities: new Map(), keySets: new Map() };
+  const nothing = { ...texts, hookModules: new Map(), metadata: [], facts: [] };
   return Object.assign(nothing, ...own, { files });
 }
 

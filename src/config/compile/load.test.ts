@@ -63,6 +63,7 @@ describe("discovery", () => {
           promptFiles: new Map(),
           authorities: new Map(),
           keySets: new Map(),
+          hookModules: new Map(),
           metadata: [],
           facts: [],
           files: new Map(),

@@ -32,6 +32,10 @@ function isTimeZone(name: string): boolean {
   }
 }
 
+/** One value stands for a list of it. */
+export const oneOrMore = <Schema extends z.ZodType>(schema: Schema) =>
+  z.union([schema.transform((one) => [one]), z.array(schema).min(1, "name at least one")]);
+
 /** A user of Basic credentials, whose name ends at a colon. */
 export const userName = () => text().regex(/^[^:]*$/, "must not contain a colon");
 

@@ -15,6 +15,7 @@ import { fallbackSection } from "./fallback.ts";
 import { filesSection } from "./files.ts";
 import { globalPromptsSection } from "./global-prompts.ts";
 import { healthChecksSection } from "./health-checks.ts";
+import { hooksSection } from "./hooks.ts";
 import { kvCacheIndexSection } from "./kv-cache-index.ts";
 import { loggingSection } from "./logging.ts";
 import { metricsSection } from "./metrics.ts";
@@ -64,6 +65,7 @@ const sections = {
   budgets: budgetsSection,
   organizations: organizationsSection,
   notifications: notificationsSection,
+  hooks: hooksSection,
   files: filesSection,
   batches: batchesSection,
   admin: adminSection,

@@ -2,7 +2,7 @@
 
 import { z } from "zod";
 import { queueClass } from "./admission.ts";
-import { headerName, positiveDuration, text, timeZone, whole } from "./fields.ts";
+import { headerName, oneOrMore, positiveDuration, text, timeZone, whole } from "./fields.ts";
 import { defineSection } from "./section.ts";
 
 /** What a request can bring or ask for, as `when[].has` names it. */
@@ -46,9 +46,6 @@ const targets = () =>
     .min(1, "name at least one target")
     .max(MOST_TARGETS, `must be at most ${MOST_TARGETS} targets`)
     .describe("Between which the requests are shared by weight.");
-
-const oneOrMore = <Schema extends z.ZodType>(schema: Schema) =>
-  z.union([schema.transform((one) => [one]), z.array(schema).min(1, "name at least one")]);
 
 const patterns = () => oneOrMore(text().max(256));
 

@@ -72,19 +72,24 @@ export function timelineOf(
 }
 
 function durationOf(step: RequestStep): number {
-  return step.kind === "attempt" || step.kind === "wait" ? (step.duration_ms ?? 0) : 0;
+  const lasts = step.kind === "attempt" || step.kind === "wait" || step.kind === "hook";
+  return lasts ? (step.duration_ms ?? 0) : 0;
 }
 
 function labelOf(step: RequestStep): string {
   if (step.kind === "attempt") return step.backend;
   if (step.kind === "wait") return `wait: ${step.reason.replaceAll("_", " ")}`;
   if (step.kind === "fallback" || step.kind === "takeover") return `${step.kind} to ${step.to}`;
+  if (step.kind === "hook") return `hook ${step.hook}: ${step.verdict}`;
   return step.kind;
 }
+
+const BAD_VERDICTS: ReadonlySet<string> = new Set(["refuse", "error", "timeout", "unavailable"]);
 
 function toneOf(step: RequestStep): Tone {
   if (step.kind === "attempt") return step.outcome === "failed" ? "bad" : step.outcome === "running" ? "wait" : "good";
   if (step.kind === "refused") return "bad";
+  if (step.kind === "hook") return BAD_VERDICTS.has(step.verdict) ? "bad" : "note";
   return step.kind === "wait" ? "wait" : "note";
 }
 

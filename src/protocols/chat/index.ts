@@ -6,6 +6,7 @@ import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
 import { hasSearchTool } from "../search-tool.ts";
 import { encodeErrorBody, encodeErrorEvent } from "../standard-error.ts";
+import { repliedMessages } from "../with-reply.ts";
 import { attachmentsOf, withFile } from "./attachments.ts";
 import { decodeError } from "./errors.ts";
 import { chatJoin } from "./join.ts";
@@ -35,6 +36,7 @@ export const chatClient: ClientProtocol = {
     reasoning_effort: ["reasoning_effort"],
     seed: ["seed"],
   },
+  withReply: repliedMessages,
   losses: {
     parts: {
       "tool-call": lossOfCall,

@@ -36,6 +36,7 @@ export const completionsClient: ClientProtocol = {
 export const completions = {
   client: completionsClient,
   passing: completionsPassThrough,
+  conversation: "prompt",
   kept: completionsKept,
   join: completionsJoin,
 } satisfies Format;

@@ -36,6 +36,12 @@ export const generateContentClient: ClientProtocol = {
     reasoning_effort: ["generationConfig.thinkingConfig.thinkingLevel"],
     seed: ["generationConfig.seed"],
   },
+  withReply(body, said, message) {
+    const { contents } = body;
+    if (!Array.isArray(contents)) return undefined;
+    const turn = (role: string, text: string) => ({ role, parts: [{ text }] });
+    return { ...body, contents: [...(contents as unknown[]), turn("model", said), turn("user", message)] };
+  },
   losses: {
     parts: {
       opaque: lossOfItem("generate-content"),
@@ -61,6 +67,7 @@ export const generateContent = {
   client: generateContentClient,
   backend: generateContentBackend,
   passing: contentPassThrough,
+  conversation: "contents",
   kept: contentKept,
   join: contentJoin,
 } satisfies Format;

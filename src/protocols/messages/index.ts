@@ -4,6 +4,7 @@ import { lossOfCitation, lossOfItem } from "../../generation/answer-losses.ts";
 import type { Format } from "../format.ts";
 import type { BackendProtocol, ClientProtocol } from "../protocol.ts";
 import { hasSearchTool } from "../search-tool.ts";
+import { repliedMessages } from "../with-reply.ts";
 import { attachmentsOf, withFile } from "./attachments.ts";
 import { decodeError, errorBody, errorEvent } from "./errors.ts";
 import { messagesJoin } from "./join.ts";
@@ -37,6 +38,7 @@ export const messagesClient: ClientProtocol = {
     max_output_tokens: ["max_tokens"],
     reasoning_effort: ["output_config.effort"],
   },
+  withReply: repliedMessages,
   losses: {
     parts: {
       opaque: lossOfItem("messages"),

@@ -4,6 +4,7 @@
 import { lossOfCall } from "../../generation/answer-losses.ts";
 import type { Format } from "../format.ts";
 import type { ClientProtocol } from "../protocol.ts";
+import { repliedMessages } from "../with-reply.ts";
 import { errorBody, errorEvent } from "./errors.ts";
 import { OLLAMA } from "./form.ts";
 import { ollamaJoin } from "./join.ts";
@@ -28,6 +29,7 @@ const ollamaClient: ClientProtocol = {
     reasoning_effort: ["think"],
     seed: ["options.seed"],
   },
+  withReply: repliedMessages,
   losses: {
     parts: {
       "tool-call": lossOfCall,

@@ -32,6 +32,16 @@ export const responsesClient: ClientProtocol = {
     max_output_tokens: ["max_output_tokens"],
     reasoning_effort: ["reasoning.effort"],
   },
+  withReply(body, said, message) {
+    const { input } = body;
+    const items: unknown = typeof input === "string" ? [{ role: "user", content: input }] : input;
+    if (!Array.isArray(items)) return undefined;
+    return {
+      ...body,
+      stream: false,
+      input: [...items, { role: "assistant", content: said }, { role: "user", content: message }],
+    };
+  },
   losses: {
     parts: {
       "tool-call": lossOfOtherCall,
@@ -58,6 +68,7 @@ export const responses = {
   client: responsesClient,
   backend: responsesBackend,
   passing: responsesPassThrough,
+  conversation: "input",
   kept: responsesKept,
   join: responsesJoin,
 } satisfies Format;
