@@ -20,6 +20,7 @@ import type { MetricsRegistry } from "../metrics/registry.ts";
 import type { ArmBook } from "../model-routes/arm-book.ts";
 import type { Notifications } from "../notifications/notifications-part.ts";
 import type { PromptFiles, PromptFolder } from "../prompts/prompt-files.ts";
+import type { RecordingsInUse } from "../recording/recording-part.ts";
 import type { RequestLog } from "../request-log/log.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import type { CircuitState } from "../routing/circuit-breaker.ts";
@@ -37,6 +38,7 @@ export interface AdminParts {
   keyStore: KeyStore;
   files: FilesInUse;
   batches: BatchesInUse;
+  recordings: RecordingsInUse;
   /** The settings in force now. */
   settings(): Settings;
   identify: KeyIdentity;

@@ -59,6 +59,8 @@ export const ADMIN_PATHS = [
   "/admin/notifications/{name}",
   "/admin/notifications/{name}/test",
   "/admin/queue",
+  "/admin/recordings",
+  "/admin/recordings/{id}",
   "/admin/requests",
   "/admin/requests/groups",
   "/admin/requests/{request_id...}",

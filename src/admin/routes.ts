@@ -27,6 +27,7 @@ import { organizationRoutes } from "./organizations.ts";
 import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
 import { queueRoutes } from "./queue.ts";
+import { recordingRoutes } from "./recordings.ts";
 import { requestRoutes } from "./requests.ts";
 import { responseCacheRoutes } from "./response-cache.ts";
 import { sessionRoutes } from "./session.ts";
@@ -59,6 +60,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...eventRoutes(parts),
     ...errorRoutes({ ...parts, search }),
     ...requestRoutes({ ...parts, search }),
+    ...recordingRoutes(parts),
     ...responseCacheRoutes(parts),
     ...kvIndexRoutes(parts),
     ...queueRoutes(parts),

@@ -16,6 +16,7 @@ import { type Framing, rewritten } from "../protocols/framing.ts";
 import type { ClientWords } from "../protocols/protocol.ts";
 import { clientWords } from "../protocols/registry.ts";
 import { endUserOf, type RequestSummary } from "../protocols/request-summary.ts";
+import type { AskedRequest, Recorder } from "../recording/recorder.ts";
 import type { Answering, BrokenStream, Call, ErrorWords } from "../server/endpoint.ts";
 import { clientError } from "../server/error-response.ts";
 import { writeQuotaHeaders } from "../server/quota-headers.ts";
@@ -30,13 +31,15 @@ import { answerOrWait } from "./late-answer.ts";
 
 export interface GenerationParts {
   generate: Generate;
-  names: Pick<ModelNames, "requireAllowed" | "resolve">;
+  names: Pick<ModelNames, "requireAllowed" | "resolve" | "subjectOf">;
   bodies: BodyReader;
   now(): number;
   wallTime(): number;
   begun: RequestReporter["begun"];
   /** Undefined: there are none. */
   hooks?: RequestHooks | undefined;
+  /** Undefined while nothing is recorded. */
+  recorder: Recorder | undefined;
 }
 
 /** @param parameters - of the path, which may name the model */
@@ -80,7 +83,7 @@ export function errorsOf({ ownErrors, errorBody }: ClientWords): ErrorWords {
 
 export function generationEndpoint(endpoint: GenerationEndpoint, parts: GenerationParts): Answering {
   const { operation, maxBodyBytes, read, arrange, answerHere, noted, framing, takesKeyInQuery, wording } = endpoint;
-  const { generate, names, bodies, now, wallTime, begun, hooks } = parts;
+  const { generate, names, bodies, now, wallTime, begun, hooks, recorder } = parts;
   const client = wording?.words ?? clientWords(conventionsOf(operation));
   return {
     access: "write",
@@ -125,6 +128,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       const resolved = names.resolve(context, asked);
       asked = resolved instanceof Promise ? await resolved : resolved;
       record.model = cut(asked.model);
+      if (recorder !== undefined) context.recording = recorder.begin(recordedAs(call, body, asked));
       if (asked.foreignFile !== undefined) record.add({ kind: "file", field: asked.foreignFile });
       const own = answerHere?.(call, asked);
       if (own !== undefined) {
@@ -140,6 +144,11 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       return mayWait && context.settings.admission.enabled ? answerOrWait(call, client, answering) : answering();
     },
   };
+
+  function recordedAs({ context }: Call, body: RequestBody, asked: ModelRequest): AskedRequest {
+    const { record, caller, clientHeaders, path } = context;
+    return { record, caller, clientHeaders, path, body, subject: () => names.subjectOf(context, asked) };
+  }
 
   /** @param body - as the client sent it */
   function answered(

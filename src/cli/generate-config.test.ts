@@ -61,6 +61,8 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "hooks.[].options",
   "routes.[].when.[].header",
   "routes.[].when.[].metadata",
+  "recording.match.[].header",
+  "recording.match.[].metadata",
   "admission.backends",
   "admission.queue.classes",
 ]);
@@ -89,7 +91,7 @@ function uncommented(template: string): string {
   return template
     .replaceAll(/^( *)#(?! \S)/gm, "$1")
     .replaceAll(
-      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|tokens|users|notifications|hooks|routes):) (?:\[\]|\{\})$/gm,
+      /^( *(?:backends|keys|models|trusted_proxies|allowed_hosts|allowed_link_hosts|allowed_origins|fallback_chains|model_aliases|whitelist|ip_whitelist|bypass_keys|event_sources|servers|allowed_servers|headers|jwt|rules|organizations|tokens|users|notifications|hooks|routes|match):) (?:\[\]|\{\})$/gm,
       "$1",
     );
 }

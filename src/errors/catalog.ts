@@ -36,6 +36,7 @@ export const ERRORS = {
   conversationNotFound: { status: 404, type: "invalid_request_error", code: "conversation_not_found" },
   fileNotFound: { status: 404, type: "invalid_request_error", code: "file_resolution_failed" },
   batchNotFound: { status: 404, type: "invalid_request_error", code: "batch_not_found" },
+  recordingNotFound: { status: 404, type: "invalid_request_error", code: "recording_not_found" },
   methodNotAllowed: { status: 405, type: "method_not_allowed", code: 405 },
   requestTimeout: { status: 408, type: "request_timeout", code: 408 },
   conflict: { status: 409, type: "conflict", code: 409 },

@@ -11,6 +11,10 @@ export type UploadResult = (typeof UPLOAD_RESULTS)[number];
 /** Refusals that alerts look at. */
 const TELLING_REFUSALS = [ERRORS.invalidApiKey, ERRORS.expiredApiKey, ERRORS.rateLimited];
 
+const RECORDING_RESULTS = ["kept", "dropped", "failed"] as const;
+
+export type RecordingResult = (typeof RECORDING_RESULTS)[number];
+
 export type GatewayEvents = ReturnType<typeof countGatewayEvents>;
 
 export function countGatewayEvents(registry: MetricsRegistry) {
@@ -24,6 +28,7 @@ export function countGatewayEvents(registry: MetricsRegistry) {
   }
   registry.counter(INSTRUMENTS.requestsLost);
   for (const result of UPLOAD_RESULTS) registry.counter(fileUploads, result);
+  for (const result of RECORDING_RESULTS) registry.counter(INSTRUMENTS.recordings, result);
   for (const { status, type, code } of TELLING_REFUSALS) {
     registry.counter(INSTRUMENTS.refusals, String(status), typeof code === "string" ? code : type);
   }
@@ -42,6 +47,7 @@ export function countGatewayEvents(registry: MetricsRegistry) {
       void registry.counter(circuitChanges, change.backend, change.to).value++,
     configReloaded: (isOk: boolean) => void registry.counter(configReloads, resultOf(isOk)).value++,
     fileUploaded: (result: UploadResult) => void registry.counter(fileUploads, result).value++,
+    recorded: (result: RecordingResult) => void registry.counter(INSTRUMENTS.recordings, result).value++,
     queueWaited: (className: string, durationMs: number) =>
       registry.histogram(INSTRUMENTS.queueWait, className).observe(durationMs / 1000),
     queueShed: (className: string, reason: string) =>

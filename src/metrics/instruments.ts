@@ -258,6 +258,12 @@ export const INSTRUMENTS = {
     "Lines of batches with a result: completed or failed.",
   ),
 
+  // Recording.
+  recordings: counter(
+    "signalbox_recordings_total{result}",
+    "Requests that were to be recorded: kept, dropped (no memory was left), or failed (the storage).",
+  ),
+
   // The gateway itself.
   buildInfo: gauge("signalbox_build_info{version,runtime}", "Always 1; the labels say what is running."),
   uptime: gauge("signalbox_uptime_seconds", "Time since the start of the process."),

@@ -23,7 +23,10 @@ export interface RouteCondition {
   holds(subject: RouteSubject): boolean;
 }
 
-export function compileCondition(settings: ConditionSettings): RouteCondition {
+/** The conditions alone, whatever they lead to. */
+type Conditions = Omit<ConditionSettings, "targets"> & { targets?: unknown };
+
+export function compileCondition(settings: Conditions): RouteCondition {
   const { input_tokens, has, key, user, organization, header = {}, metadata = {}, hours, time_zone } = settings;
   const tests: ((subject: RouteSubject) => boolean)[] = [];
   const words: string[] = [];

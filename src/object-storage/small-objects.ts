@@ -14,6 +14,8 @@ export interface SmallObjects {
     options: { maxBytes: number; signal: AbortSignal; onChunk?: (bytes: number, chunk: Uint8Array) => void },
   ): Promise<Uint8Array | "too-large" | undefined>;
   put(name: string, body: Uint8Array, signal: AbortSignal): Promise<void>;
+  /** One that is not there is no fault. */
+  remove(name: string, signal: AbortSignal): Promise<void>;
 }
 
 export function createSmallObjects(settings: BucketSettings): SmallObjects {
@@ -30,6 +32,12 @@ export function createSmallObjects(settings: BucketSettings): SmallObjects {
       const response = await ask("PUT", name, { body: body as Uint8Array<ArrayBuffer>, signal, timeout: false });
       if (response.status !== 200) throw await readTrouble(response);
       await passOver(response);
+    },
+    async remove(name, signal) {
+      const response = await ask("DELETE", name, { signal, timeout: false });
+      if (response.ok) return await passOver(response);
+      const trouble = await readTrouble(response);
+      if (response.status !== 404) throw trouble;
     },
   };
 }

@@ -5,6 +5,7 @@ import type { Backend } from "../backends/backend.ts";
 import type { VendorTurn } from "../batches/vendor/vendor-turn.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Fleet } from "../fleet/fleet.ts";
+import type { RecordedExchange } from "../recording/recorder.ts";
 import type { AttemptStep, RequestRecord } from "../stats/request-record.ts";
 import type { TraceContext } from "../tracing/trace-context.ts";
 import type { Client } from "../upstream/exchange.ts";
@@ -36,6 +37,8 @@ export interface RequestContext {
   queue?: { entered(): void; left(): void } | undefined;
   /** Undefined where no hook is called for the request. */
   hooks?: HookRun | undefined;
+  /** Undefined where its bodies are not kept. */
+  recording?: RecordedExchange | undefined;
   /** Undefined where the request is not recorded as spans. */
   spans: RequestSpans | undefined;
 }

@@ -104,6 +104,8 @@ export function createModelNames({ routes, watch, isKnown, wallTime }: RoutingPa
       return [(name.includes("/") ? pinOf(name)?.model : undefined) ?? name];
     },
 
+    /** What conditions look at. */
+    subjectOf: (context: RequestContext, asked: ModelRequest) => subjectOf(context, asked, wallTime()),
     isRoute: (name: string) => routes?.find(name) !== undefined,
     /** Whether the name stands for something without any alias: a route, a model, or a model on a backend. */
     isMeant: (name: string) =>

@@ -154,7 +154,7 @@ export interface BackendProtocol {
   streamDecoder(keeps?: KeptMembers): StreamDecoder;
   /** The error of an answer with an error status, or of an `error` member inside a 200. Never throws. */
   decodeError(status: number, body: unknown): Failure;
-  /** Its requests reach backends as they came, and its whole answers go back so: there is neither a writer nor a reader of them. */
+  /** Its requests reach backends as they came, and its whole answers go back so: there is neither a writer nor a reader of them. One is read as the last event of a stream. */
   readsStreamsAlone?: true;
   /** It has words for a search of the web that a client of another format asks for. */
   carriesSearch?: true;

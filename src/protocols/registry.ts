@@ -89,6 +89,12 @@ export function backendProtocol(name: ProtocolName): BackendProtocol {
   return protocol;
 }
 
+/** Both halves of a format of conversations; undefined where it has one of them, or none. */
+export function bothHalves(name: ProtocolName): { client: ClientProtocol; backend: BackendProtocol } | undefined {
+  const { client, backend } = formatNamed(name) ?? {};
+  return client && backend && { client, backend };
+}
+
 /** What of a format passes untouched; one without a format of its own passes as chat does. */
 export function passThrough(name: ProtocolName | undefined): PassThrough {
   return (formatNamed(name) ?? chat).passing;

@@ -31,7 +31,7 @@ function bucket() {
     if (state.mode === "well") return;
     await new Promise((_, reject) => signal.addEventListener("abort", () => reject(signal.reason)));
   }
-  const store: SmallObjects = {
+  const store: Pick<SmallObjects, "get" | "put"> = {
     async get(name, { maxBytes, signal, onChunk }) {
       await meet(signal);
       const object = objects.get(name);

@@ -21,7 +21,7 @@ export interface FarBounds {
 }
 
 interface FarTierParts {
-  objects: SmallObjects;
+  objects: Pick<SmallObjects, "get" | "put">;
   /** Begins the names of all objects. */
   prefix: string;
   bounds: FarBounds;

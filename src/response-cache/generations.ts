@@ -13,7 +13,7 @@ interface Marker {
 }
 
 interface CacheGenerationParts {
-  objects: SmallObjects;
+  objects: Pick<SmallObjects, "get" | "put">;
   prefix: string;
   now(): number;
   /** Another gateway has cleared the answers of this model, or all. */

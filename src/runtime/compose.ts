@@ -13,6 +13,7 @@ import { applyLogSettings } from "../logging/logger.ts";
 import { createRoutesPart } from "../model-routes/routes-part.ts";
 import { createKvIndexPart } from "../pipeline/kv-index-part.ts";
 import { createLimiterPart } from "../rate-limit/limiter-part.ts";
+import { createRecordingPart } from "../recording/recording-part.ts";
 import { createCachePart } from "../response-cache/cache-part.ts";
 import { createStrategy } from "../routing/strategies/registry.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
@@ -52,6 +53,11 @@ export function compose(around: Surroundings) {
     restarted: around.happened.hookRestarted,
   });
   const files = createFilesPart(snapshot, { dataPath, clock, log });
+  const recording = createRecordingPart(snapshot, {
+    ...{ dataPath, clock, log },
+    recorded: around.happened.recorded,
+    elsewhere: owner?.recordings,
+  });
   const kvIndex = createKvIndexPart(snapshot, {
     fleet,
     transport: wayToBackends.transport,
@@ -66,7 +72,7 @@ export function compose(around: Surroundings) {
     buildDataPlane(
       around,
       {
-        ...{ state, files, kvIndex },
+        ...{ state, files, kvIndex, recording },
         limiter: limits.limiter,
         budgets: budgets.inUse,
         admission: admission.inUse,
@@ -94,6 +100,7 @@ export function compose(around: Surroundings) {
     routes,
     hooks,
     files,
+    recording,
     kvIndex,
     tokens,
     {
@@ -110,6 +117,7 @@ export function compose(around: Surroundings) {
     admission,
     cache,
     files,
+    recording,
     kvIndex,
     /** Serves under the configuration in force. */
     get running() {

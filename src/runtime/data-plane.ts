@@ -48,12 +48,15 @@ import { createVendorReader } from "../pipeline/vendor-answer.ts";
 import type { PromptFiles } from "../prompts/prompt-files.ts";
 import { createPrompts } from "../prompts/resolve.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
+import type { RecordingPart } from "../recording/recording-part.ts";
 import type { CacheInUse } from "../response-cache/cache.ts";
 import { hasOperation } from "../routing/router.ts";
 import type { SelectionStrategy } from "../routing/strategy.ts";
 import { createHandler, type HandlerParts } from "../server/handler.ts";
 import type { TargetHandler } from "../server/request-target.ts";
 import { createRouteTable } from "../server/route-table.ts";
+import { nanosOf } from "../stats/costs.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import { searchesItself } from "../web-search/native.ts";
 import { createSearchProvider } from "../web-search/provider.ts";
 import type { ProcessState } from "./process-state.ts";
@@ -63,6 +66,7 @@ interface DataPlaneParts {
   state: ProcessState;
   limiter: Limiter;
   budgets: Budgets;
+  recording: Pick<RecordingPart, "recorderFor">;
   /** Undefined while no request waits for slots. */
   admission: Admission | undefined;
   /** Undefined while the cache is off. */
@@ -239,7 +243,7 @@ function turnsOf({ fleet, clock, happened }: Surroundings, admission: Admission,
 
 function publicApiParts(
   around: Surroundings,
-  { state, files, budgets, routes }: DataPlaneParts,
+  { state, files, budgets, routes, recording }: DataPlaneParts,
   { settings, metadata }: Configured,
   { generate, chains }: Pipeline,
 ) {
@@ -264,6 +268,7 @@ function publicApiParts(
     now: clock.now,
     wallTime: clock.wallTime,
     begun: reporter.begun,
+    recorder: recording.recorderFor(settings, costsBy(metadata)),
     isReady: () => fleet.board.entries.some((entry) => canBeAsked(entry, fleet.circuits)),
     aliases: (asked: ModelRequest) => withAlias(asked, settings.model_aliases, names.isMeant(asked.model)),
     responses: {
@@ -286,6 +291,13 @@ function publicApiParts(
     budgets,
     currency: currencyOf(settings),
   } satisfies PublicApiParts;
+}
+
+/** In 10^-9 of the currency's unit. */
+function costsBy(metadata: ModelMetadataSource): (record: RequestRecord) => number {
+  const priceOf = pricesIn(metadata);
+  return ({ usage, answeredBy, model, backend }) =>
+    usage === undefined ? 0 : nanosOf(usage, priceOf(answeredBy ?? model, backend));
 }
 
 /** Parts for the frame of every request, of the public API and of the admin API. */

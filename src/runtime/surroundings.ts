@@ -12,12 +12,13 @@ import type { ServingFleet } from "../fleet/fleet.ts";
 import type { KvTeller } from "../kv-index/kv-teller.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
-import type { UploadResult } from "../metrics/gateway-events.ts";
+import type { RecordingResult, UploadResult } from "../metrics/gateway-events.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { FlightsElsewhere } from "../pipeline/generate.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
+import type { RecordingSink } from "../recording/recording.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import type { AdminDoor } from "../server/endpoint.ts";
 import type { HandlerParts } from "../server/handler.ts";
@@ -49,6 +50,7 @@ export interface Surroundings {
     /** Called when a limit has refused a request. */
     rateLimited(scope: string): void;
     fileUploaded(result: UploadResult): void;
+    recorded(result: RecordingResult): void;
     redisUnanswered(use: string): void;
     /** A request had a slot after a wait, in milliseconds. */
     queueWaited(className: string, durationMs: number): void;
@@ -75,6 +77,7 @@ export interface Surroundings {
         budgets(rules: Rules): Budgets;
         answers: ResponseCache;
         admission: Admission;
+        recordings: RecordingSink;
       }
     | undefined;
   /** A backend has become full, or has slots again; for processes that ask this one. */

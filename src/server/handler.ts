@@ -7,6 +7,7 @@ import type { LineLevel, Logger } from "../logging/logger.ts";
 import type { RequestContext } from "../pipeline/context.ts";
 import { CLIENT_CLOSED_REQUEST, type RequestReporter } from "../pipeline/observe.ts";
 import { RateLimitError } from "../rate-limit/decision.ts";
+import type { RecordedExchange } from "../recording/recorder.ts";
 import { RequestRecord } from "../stats/request-record.ts";
 import { resolveTrace, type TraceContext, writeIds } from "../tracing/trace-context.ts";
 import { CLIENT_LOOK_MS } from "../upstream/exchange.ts";
@@ -91,6 +92,7 @@ export function createHandler(parts: HandlerParts): FrameHandler {
     }
     // Pages that may read answers of the admin API are those that come from it, and need no leave.
     if (reader !== undefined && call.endpoint?.access !== "admin") openToPages(reader, response.headers);
+    if (context.recording !== undefined) response = call.recorded(response, context.recording);
     call.answered(response.status);
     parts.answered?.(call, call.endpoint, response);
     return response;
@@ -147,6 +149,7 @@ class FramedCall implements Call {
       peerAddress: () => this.#clientAddress(),
       record: new RequestRecord(ownId, trace.id, frame.clock.now(), frame.clock.now),
       heldBytes: 0,
+      recording: undefined,
       spans: undefined,
     };
   }
@@ -201,6 +204,10 @@ class FramedCall implements Call {
     return error;
   }
 
+  recorded(response: Response, recording: RecordedExchange): Response {
+    return recording.answered(response, this.#isDeferred);
+  }
+
   answered(status: number): void {
     if (!this.#isDeferred) this.#conclude(status);
   }
@@ -223,6 +230,7 @@ class FramedCall implements Call {
       const client = this.#clientAddress();
       accessLog.write(level, context, { status, durationMs, reason: this.#reason, client }, bug);
     }
+    context.recording?.over(context.record);
     this.later?.over(context.record);
     context.record.settle();
   }

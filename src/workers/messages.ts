@@ -11,11 +11,12 @@ import type { Quota } from "../generation/quota.ts";
 import type { KvIndexImage } from "../kv-index/kv-index.ts";
 import type { KvNews } from "../kv-index/kv-teller.ts";
 import type { JsonObject } from "../lib/json.ts";
-import type { UploadResult } from "../metrics/gateway-events.ts";
+import type { RecordingResult, UploadResult } from "../metrics/gateway-events.ts";
 import type { FoundModel, ModelListEntry } from "../models/list.ts";
 import type { KeptResponse } from "../pipeline/response-store.ts";
 import type { Decision } from "../rate-limit/decision.ts";
 import type { LimitQuery } from "../rate-limit/limit-rules.ts";
+import type { SealedRecording } from "../recording/recording.ts";
 import type { AnswerForm, CachedAnswer, CacheStatistics } from "../response-cache/cache.ts";
 import type { CircuitOutcome, CircuitState } from "../routing/circuit-breaker.ts";
 import type { AttemptOutcome } from "../stats/collector.ts";
@@ -135,6 +136,7 @@ export type GatewayEvent =
   | { kind: "hookRestarted"; hook: string; cause: string }
   | { kind: "otlpExported"; signal: string; isOk: boolean; times: number }
   | { kind: "otlpDropped"; spans: number }
+  | { kind: "recorded"; result: RecordingResult }
   | { kind: "fileUploaded"; result: UploadResult };
 
 /** What has happened in a worker since the report before. */
@@ -212,6 +214,8 @@ export type PrimaryDesk = {
   /** Of an attempt that was let in, whether the primary had answered in time or not. */
   settleSpending(id: number, spent: Amounts): void;
   admission(message: ToOwner): void;
+  /** Answered when it is kept; false: it cannot be. */
+  keepRecording(recording: SealedRecording): Promise<boolean>;
   cached(asked: AskedAnswer): CachedAnswer | undefined;
   cache(asked: AskedAnswer, answer: CachedAnswer, ttlMs: number): void;
   known(owner: string, ids: readonly string[]): Promise<KnownId[]>;

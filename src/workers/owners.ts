@@ -12,6 +12,7 @@ import type { GatewayEvents } from "../metrics/gateway-events.ts";
 import type { RecordSink } from "../pipeline/observe.ts";
 import type { createResponseStore } from "../pipeline/response-store.ts";
 import type { MemoryLimiter } from "../rate-limit/limiter.ts";
+import type { RecordingSink } from "../recording/recording.ts";
 import type { RequestKey, ResponseCache } from "../response-cache/cache.ts";
 import type { Permit } from "../routing/circuits.ts";
 import type { RequestRecord, ToldRecord } from "../stats/request-record.ts";
@@ -35,6 +36,7 @@ export interface Owners {
   books: RecordSink;
   stories: Stories;
   events: GatewayEvents;
+  recordings: RecordingSink;
   /** A worker has stored a file. */
   fileStored(): void;
 }
@@ -110,6 +112,7 @@ export function createPrimaryDesk(parts: DeskParts) {
       const { hook, event: name, verdict, durationMs, times } = event;
       owners.events.hookCalled(hook, name, verdict, durationMs, times);
     } else if (event.kind === "hookRestarted") owners.events.hookRestarted(event.hook, event.cause);
+    else if (event.kind === "recorded") owners.events.recorded(event.result);
     else if (event.kind === "otlpExported") owners.events.otlpExported(event.signal, event.isOk, event.times);
     else if (event.kind === "otlpDropped") owners.events.otlpDropped(event.spans);
     else {
@@ -209,6 +212,11 @@ export function createPrimaryDesk(parts: DeskParts) {
       reservations.delete(id);
     },
     admission: admission.heard,
+    keepRecording: (recording) =>
+      owners.recordings.keep(recording).then(
+        () => true,
+        () => false, // the log says it
+      ),
     cached: (asked) => owners.answers()?.get(keyOf(asked), asked.model) as never,
     cache: (asked, answer, ttlMs) => void owners.answers()?.put(keyOf(asked), answer, ttlMs),
     async known(owner, ids) {

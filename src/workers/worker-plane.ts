@@ -26,6 +26,7 @@ import { createRemoteBudgets } from "./remote-budgets.ts";
 import { createRemoteCache } from "./remote-cache.ts";
 import { createRemoteFlights } from "./remote-flights.ts";
 import { createRemoteLimiter } from "./remote-limiter.ts";
+import { createRemoteRecordings } from "./remote-recordings.ts";
 import { createRemoteResponses } from "./remote-responses.ts";
 import { createReplicaCircuits } from "./replica-circuits.ts";
 import { createReplicaFleet } from "./replica-fleet.ts";
@@ -103,6 +104,7 @@ function createReplicas({ start, snapshot, channel, log, offsetMs, composed }: R
 function eventsFor({ event }: ReturnType<typeof createReports>): Surroundings["happened"] {
   return {
     rateLimited: (scope) => event({ kind: "rateLimited", scope }),
+    recorded: (result) => event({ kind: "recorded", result }),
     fileUploaded: (result) => event({ kind: "fileUploaded", result }),
     queueWaited: (className, durationMs) => event({ kind: "queueWaited", className, durationMs }),
     queueShed: (className, reason) => event({ kind: "queueShed", className, reason }),
@@ -166,6 +168,7 @@ export function createWorker(
       budgets: createRemoteBudgets(channel),
       answers: createRemoteCache(channel, cacheSeed),
       admission: queue.admission,
+      recordings: createRemoteRecordings(channel),
     },
     flights,
   });

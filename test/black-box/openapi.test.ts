@@ -570,6 +570,24 @@ describe("observation", () => {
     for (const limit of ["0", "501"]) await call("GET", "/admin/batches", { query: `?limit=${limit}`, status: 400 });
   });
 
+  test("recordings", async () => {
+    await call("PATCH", "/admin/config/recording", { body: { enabled: true } });
+    await gateway.post("/v1/chat/completions", { model: "demo", messages: [{ role: "user", content: "Remember." }] });
+    interface Page {
+      recordings: { id: string }[];
+    }
+    const { recordings } = await waitFor("the recording is kept", async () => {
+      const page = await call<Page>("GET", "/admin/recordings", { query: "?text=remember&limit=1" });
+      return page.recordings.length > 0 && page;
+    });
+    const parameters = { id: recordings[0]?.id as string };
+    await call("GET", "/admin/recordings/{id}", { parameters });
+    await call("GET", "/admin/recordings/{id}", { parameters: { id: "x" }, status: 404 });
+    await call("DELETE", "/admin/recordings", { query: "?text=remember" });
+    await call("DELETE", "/admin/recordings", { status: 400 });
+    await call("PATCH", "/admin/config/recording", { body: { enabled: false } });
+  });
+
   test("GET /admin/files", async () => {
     await call("GET", "/admin/files");
   });

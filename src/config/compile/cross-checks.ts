@@ -9,6 +9,7 @@ export const CROSS_CHECKS: readonly SettingsRule<Settings>[] = [
   backendNameLengths,
   searchKey,
   bucketOfFiles,
+  bucketOfRecordings,
   bucketOfCache,
   redisOfCache,
   redisOfLimits,
@@ -48,6 +49,13 @@ function bucketOfFiles({ files: { storage, s3, max_file_size } }: Settings) {
   if (max_file_size <= MOST_OBJECT_BYTES) return missing;
   const message = `must be at most ${MOST_OBJECT_BYTES} with storage s3: a bucket takes no more in one request`;
   return [...missing, { path: ["files", "max_file_size"], message }];
+}
+
+function bucketOfRecordings({ recording: { storage, s3 } }: Settings) {
+  if (storage !== "s3") return [];
+  return (["bucket", "access_key", "secret_key"] as const)
+    .filter((key) => s3[key] === undefined)
+    .map((key) => ({ path: ["recording", "s3", key], message: "is required by storage s3" }));
 }
 
 function redisOfCache({ response_cache: { backend, redis } }: Settings) {

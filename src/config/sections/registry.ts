@@ -24,6 +24,7 @@ import { modelMetadataSection } from "./model-metadata.ts";
 import { notificationsSection } from "./notifications.ts";
 import { organizationsSection } from "./organizations.ts";
 import { rateLimitingSection } from "./rate-limiting.ts";
+import { recordingSection } from "./recording.ts";
 import { responseCacheSection } from "./response-cache.ts";
 import { responsesSection } from "./responses.ts";
 import { retrySection } from "./retry.ts";
@@ -68,6 +69,7 @@ const sections = {
   hooks: hooksSection,
   files: filesSection,
   batches: batchesSection,
+  recording: recordingSection,
   admin: adminSection,
   metrics: metricsSection,
   logging: loggingSection,

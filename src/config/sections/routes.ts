@@ -47,38 +47,42 @@ const targets = () =>
     .max(MOST_TARGETS, `must be at most ${MOST_TARGETS} targets`)
     .describe("Between which the requests are shared by weight.");
 
-const patterns = () => oneOrMore(text().max(256));
+export const patterns = () => oneOrMore(text().max(256));
 
 const COMPARISON = /^(<|<=|>|>=)\s*\d{1,9}$/;
 const HOURS = /^([01]\d|2[0-3]):[0-5]\d-([01]\d|2[0-3]):[0-5]\d$/;
 
-const condition = z
-  .strictObject({
-    input_tokens: z
-      .string()
-      .regex(COMPARISON, 'expected a comparison such as ">100000" or "<=2000"')
-      .optional()
-      .describe("About how many tokens the request has."),
-    has: oneOrMore(z.enum(FEATURES))
-      .optional()
-      .describe(`All of these must be there: ${FEATURES.join(", ")}.`),
-    key: patterns().optional().describe("Id of the caller's key; * stands for any text. Of several, one must match."),
-    user: patterns().optional().describe("The user that the key or the request names."),
-    organization: patterns().optional().describe("The organization of the key or token."),
-    header: z.record(headerName(), patterns()).optional().describe("Request headers, all of which must match."),
-    metadata: z.record(text(), patterns()).optional().describe("Texts in metadata of the request, which must match."),
-    hours: z
-      .string()
-      .regex(HOURS, 'expected a part of the day such as "22:00-06:00"')
-      .optional()
-      .describe("Part of the day, in time_zone; its end does not belong to it."),
-    time_zone: timeZone().describe("Of hours."),
-    targets: targets(),
-  })
-  .refine(
-    ({ targets: _, time_zone: __, ...conditions }) => Object.keys(conditions).length > 0,
-    "must name at least one condition, such as has or input_tokens",
-  );
+/** What a request is looked at for. */
+export const conditionFields = {
+  input_tokens: z
+    .string()
+    .regex(COMPARISON, 'expected a comparison such as ">100000" or "<=2000"')
+    .optional()
+    .describe("About how many tokens the request has."),
+  has: oneOrMore(z.enum(FEATURES))
+    .optional()
+    .describe(`All of these must be there: ${FEATURES.join(", ")}.`),
+  key: patterns().optional().describe("Id of the caller's key; * stands for any text. Of several, one must match."),
+  user: patterns().optional().describe("The user that the key or the request names."),
+  organization: patterns().optional().describe("The organization of the key or token."),
+  header: z.record(headerName(), patterns()).optional().describe("Request headers, all of which must match."),
+  metadata: z.record(text(), patterns()).optional().describe("Texts in metadata of the request, which must match."),
+  hours: z
+    .string()
+    .regex(HOURS, 'expected a part of the day such as "22:00-06:00"')
+    .optional()
+    .describe("Part of the day, in time_zone; its end does not belong to it."),
+  time_zone: timeZone().describe("Of hours."),
+};
+
+/** For refine(): an entry without a condition would hold for everything. */
+export const NAMES_A_CONDITION = [
+  ({ targets: _, time_zone: __, ...conditions }: { targets?: unknown; time_zone: string }) =>
+    Object.keys(conditions).length > 0,
+  "must name at least one condition, such as has or input_tokens",
+] as const;
+
+const condition = z.strictObject({ ...conditionFields, targets: targets() }).refine(...NAMES_A_CONDITION);
 
 const route = z.strictObject({
   name: text()

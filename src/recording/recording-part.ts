@@ -1,0 +1,134 @@
+// Recording as the configuration asks for it: in every process the requests that it answers, in one of them the recordings.
+
+import { existsSync } from "node:fs";
+import { join } from "node:path";
+import type { Part } from "../config/compile/part.ts";
+import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
+import { inTime } from "../lib/abortable-delay.ts";
+import type { Clock } from "../lib/clock.ts";
+import { storageMessage } from "../lib/storage-message.ts";
+import type { Logger } from "../logging/logger.ts";
+import type { RecordingResult } from "../metrics/gateway-events.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
+import { createRecorder, type FinishedRecording, type Recorder } from "./recorder.ts";
+import type { RecordingSink } from "./recording.ts";
+import type { Recordings } from "./recordings.ts";
+
+interface RecordingPartParts {
+  /** Where a path of the settings leads. */
+  dataPath(path: string): string;
+  clock: Clock;
+  log: Pick<Logger, "info" | "warn" | "error">;
+  recorded(result: RecordingResult): void;
+  /** Another process has the recordings; undefined: this one has. */
+  elsewhere?: RecordingSink | undefined;
+}
+
+/** Opened when they are first asked for; undefined where nothing is recorded and nothing was, and in a process that does not have them. */
+export type RecordingsInUse = () => Promise<Recordings> | undefined;
+
+export interface RecordingPart extends Part, RecordingSink {
+  /** Undefined while nothing is recorded. @param costOf - by the prices of the configuration in force */
+  recorderFor(settings: ConfigSnapshot["settings"], costOf: (record: RequestRecord) => number): Recorder | undefined;
+  inUse: RecordingsInUse;
+  stop(withinMs: number): Promise<void>;
+}
+
+/** Of one process, for what is not kept yet. */
+const MOST_HELD_BYTES = 64 * 1024 ** 2;
+const KEY_FILE = "recording.key";
+
+export function createRecordingPart({ settings }: ConfigSnapshot, parts: RecordingPartParts): RecordingPart {
+  const { clock, log, elsewhere, recorded } = parts;
+  let current = settings.recording;
+  const folder = parts.dataPath(current.path);
+  let opening: ReturnType<typeof openVault> | undefined;
+  let opened: Recordings | undefined;
+  let heldBytes = 0;
+  /** Finished requests are sealed one after the other. */
+  let sealing: Promise<unknown> = Promise.resolve();
+  const allowance = {
+    take(bytes: number): boolean {
+      if (heldBytes + bytes > MOST_HELD_BYTES) return false;
+      heldBytes += bytes;
+      return true;
+    },
+    giveBack(bytes: number): void {
+      heldBytes -= bytes;
+    },
+  };
+
+  /** Loaded late: few gateways record. */
+  async function openVault() {
+    try {
+      const { createVault, readVaultKey } = await import("./vault.ts");
+      const vault = createVault(readVaultKey(join(folder, KEY_FILE)));
+      if (elsewhere !== undefined) return { vault, recordings: undefined };
+      const { openRecordings } = await import("./recordings.ts");
+      opened = openRecordings({ folder, settings: () => current, vault, clock, log });
+      void opened.tend();
+      return { vault, recordings: opened };
+    } catch (error) {
+      opening = undefined; // the next request tries again
+      const reason = error instanceof Error && !("code" in error) ? error.message : storageMessage(error);
+      log.error({ folder, reason }, "recordings cannot be kept or read");
+      throw error;
+    }
+  }
+
+  function open() {
+    opening ??= openVault();
+    return opening;
+  }
+
+  function inUse(): Promise<Recordings> | undefined {
+    if (elsewhere !== undefined || (!current.enabled && !existsSync(join(folder, KEY_FILE)))) return undefined;
+    return open().then(({ recordings }) => recordings as Recordings);
+  }
+
+  async function keep(finished: FinishedRecording): Promise<void> {
+    try {
+      const { vault, recordings } = await open();
+      const { sealRecording } = await import("./seal-recording.ts");
+      const sealed = await sealRecording(finished, { vault, redacts: current.redact });
+      await (elsewhere ?? (recordings as Recordings)).keep(sealed);
+      recorded("kept");
+    } catch {
+      recorded("failed"); // the log says it
+    }
+  }
+
+  function finished(recording: FinishedRecording, held: number): void {
+    sealing = sealing.then(() => keep(recording)).finally(() => allowance.giveBack(held));
+  }
+
+  void inUse()?.catch(() => {}); // the log says it
+  return {
+    recorderFor({ recording }, costOf) {
+      if (!recording.enabled || recording.share === 0) return undefined;
+      return createRecorder({
+        ...{ settings: recording, allowance, finished, costOf },
+        random: Math.random,
+        wallTime: clock.wallTime,
+        now: clock.now,
+        dropped: () => recorded("dropped"),
+      });
+    },
+    inUse,
+    async keep(sealed) {
+      const { recordings } = await open();
+      if (recordings === undefined) throw new Error("the recordings are in another process");
+      await recordings.keep(sealed);
+    },
+    follow({ settings: next }) {
+      if (Bun.deepEquals(next.recording, current, true)) return;
+      current = next.recording;
+      opened?.follow();
+      void inUse()?.catch(() => {});
+    },
+    async stop(withinMs) {
+      await inTime(sealing, withinMs);
+      opened?.close();
+    },
+  };
+}

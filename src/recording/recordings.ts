@@ -1,0 +1,158 @@
+// The recordings of this data folder, for the process that owns them: kept, looked for, read and removed.
+
+import { join } from "node:path";
+import type { Settings } from "../config/sections/registry.ts";
+import type { Clock } from "../lib/clock.ts";
+import { storageMessage } from "../lib/storage-message.ts";
+import type { Logger } from "../logging/logger.ts";
+import { createSmallObjects } from "../object-storage/small-objects.ts";
+import type { RecordingFilter } from "./filter.ts";
+import type { Bodies, SealedRecording } from "./recording.ts";
+import { openRecording } from "./seal-recording.ts";
+import { type RecordingMark, RecordingStore, type StoredRecording } from "./store.ts";
+import type { Vault } from "./vault.ts";
+
+type RecordingSettings = Settings["recording"];
+
+const TEND_EVERY_MS = 60_000;
+const OBJECT_MS = 30_000;
+/** Objects that one round removes. */
+const ROUND = 256;
+/** Beyond the bodies: heads, and what compression adds to what cannot be compressed. */
+const OVERHEAD_BYTES = 1024 ** 2;
+
+export type Recordings = ReturnType<typeof openRecordings>;
+
+interface RecordingsParts {
+  /** Absolute. */
+  folder: string;
+  settings(): RecordingSettings;
+  vault: Vault;
+  clock: Pick<Clock, "wallTime">;
+  log: Pick<Logger, "info" | "warn">;
+}
+
+export function openRecordings({ folder, settings, vault, clock, log }: RecordingsParts) {
+  const store = new RecordingStore({ path: join(folder, "recordings.db"), log, maxBytes: settings().max_bytes });
+  const { wordDigest } = vault;
+  /** Objects that are being written: they are not to be removed yet. */
+  const uploading = new Set<string>();
+  const tending = setInterval(() => void tend(), TEND_EVERY_MS);
+  tending.unref();
+  let isClosed = false;
+  let isInTrouble = false;
+
+  function objects() {
+    const { s3 } = settings();
+    const bucket = createSmallObjects(s3);
+    const nameOf = (id: string) => `${s3.key_prefix}${id}`;
+    return {
+      put: (id: string, sealed: Uint8Array) => bucket.put(nameOf(id), sealed, AbortSignal.timeout(OBJECT_MS)),
+      remove: (id: string) => bucket.remove(nameOf(id), AbortSignal.timeout(OBJECT_MS)),
+      async get(id: string): Promise<Uint8Array | undefined> {
+        const maxBytes = 2 * settings().max_body_bytes + OVERHEAD_BYTES;
+        const found = await bucket.get(nameOf(id), { maxBytes, signal: AbortSignal.timeout(OBJECT_MS) });
+        return found === "too-large" ? undefined : found;
+      },
+    };
+  }
+
+  /** What is older is gone, whether it was removed already or not. */
+  const oldestMs = () => clock.wallTime() - settings().retention;
+  const isGone = ({ dataset, atMs }: StoredRecording) => dataset === null && atMs < oldestMs();
+
+  async function keep(recording: SealedRecording): Promise<void> {
+    try {
+      await put(recording);
+      if (isInTrouble) log.info({}, "recordings are kept again");
+      isInTrouble = false;
+    } catch (error) {
+      const reason = storageMessage(error instanceof Error ? (error.cause ?? error) : error);
+      // Once per trouble: attempts go on.
+      if (!isInTrouble) log.warn({ path: store.path, reason }, "a recording could not be kept; requests go on");
+      isInTrouble = true;
+      throw error;
+    }
+  }
+
+  async function put(recording: SealedRecording): Promise<void> {
+    if (settings().storage === "local") return store.add(recording, false);
+    const { id } = recording.facts;
+    // From now on a crash leaves nothing that is not removed at the next start.
+    store.doom(id);
+    uploading.add(id);
+    try {
+      await objects().put(id, recording.sealed);
+      store.add(recording, true);
+    } finally {
+      uploading.delete(id);
+    }
+  }
+
+  async function stepByStep(step: () => boolean): Promise<void> {
+    while (!isClosed && step()) await new Promise<void>((resolve) => setImmediate(resolve));
+  }
+
+  /** Removes what is too old, and the objects of what was removed. */
+  async function tend(): Promise<void> {
+    try {
+      await stepByStep(() => store.forgetStep(oldestMs()));
+      await removeObjects();
+      await stepByStep(() => store.shrinkStep());
+    } catch (error) {
+      const reason = storageMessage(error instanceof Error ? (error.cause ?? error) : error);
+      log.warn({ path: store.path, reason }, "old recordings could not be removed; it is tried again");
+    }
+  }
+
+  async function removeObjects(): Promise<void> {
+    const doomed = store.doomed(ROUND).filter((id) => !uploading.has(id));
+    if (doomed.length === 0 || settings().s3.bucket === undefined) return;
+    const { remove } = objects();
+    for (const id of doomed) {
+      if (isClosed) return;
+      await remove(id);
+      if (!isClosed) store.removed(id);
+    }
+  }
+
+  return {
+    keep,
+    tend,
+    find(id: string): StoredRecording | undefined {
+      const found = store.find(id);
+      return found === undefined || isGone(found) ? undefined : found;
+    },
+    list(filter: RecordingFilter, page: { limit: number; behind?: RecordingMark | undefined }): StoredRecording[] {
+      return store.list(filter, wordDigest, page).filter((recording) => !isGone(recording));
+    },
+    /** Undefined where the bodies are gone, or cannot be opened with the key of this folder. */
+    async read(recording: StoredRecording): Promise<Bodies | undefined> {
+      const { number, id, isElsewhere } = recording;
+      const sealed = isElsewhere ? await objects().get(id) : store.sealed(number);
+      return sealed && (await openRecording(recording, sealed, vault));
+    },
+    /** Returns how many there were. Their objects in a bucket are removed behind it. */
+    async remove(filter: RecordingFilter): Promise<number> {
+      let count = 0;
+      await stepByStep(() => {
+        const removed = store.removeStep(filter, wordDigest);
+        count += removed;
+        return removed > 0;
+      });
+      void tend();
+      return count;
+    },
+    bytes: () => store.bytes,
+    /** Retention and size; what else is different holds from the next recording on. */
+    follow(): void {
+      store.maxBytes = settings().max_bytes;
+      void tend();
+    },
+    close(): void {
+      isClosed = true;
+      clearInterval(tending);
+      store.close();
+    },
+  };
+}

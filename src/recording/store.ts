@@ -1,0 +1,235 @@
+// The recordings of a data folder: an SQLite file with what is known of them, the digests of their words, and, unless a bucket
+// has them, their sealed bodies. One process writes it.
+
+import type { Database } from "bun:sqlite";
+import { ResilientDatabase, StorageError, statement } from "../lib/resilient-database.ts";
+import type { Logger } from "../logging/logger.ts";
+import { type RecordingFilter, toSql } from "./filter.ts";
+import type { RecordingFacts, SealedRecording } from "./recording.ts";
+
+interface StoreParts {
+  /** Absolute. */
+  path: string;
+  log: Pick<Logger, "warn">;
+  maxBytes: number;
+}
+
+export interface StoredRecording extends RecordingFacts {
+  number: number;
+  /** What it takes, its words included. */
+  bytes: number;
+  /** A bucket has its bodies. */
+  isElsewhere: boolean;
+}
+
+/** Where a page ended. */
+export interface RecordingMark {
+  atMs: number;
+  number: number;
+}
+
+const COLUMNS = [
+  ...["id", "owner", "atMs", "keyId", "userId", "organizationId", "model", "answeredBy", "route", "arm", "backend"],
+  ...["operation", "stream", "status", "outcome", "durationMs", "firstByteMs", "inputTokens", "outputTokens", "cost"],
+  "dataset",
+] as const;
+
+const NUMBERS: ReadonlySet<string> = new Set([
+  ...["atMs", "stream", "status", "durationMs", "firstByteMs", "inputTokens", "outputTokens", "cost"],
+]);
+
+const SCHEMA = `
+CREATE TABLE recordings (
+  number INTEGER PRIMARY KEY,
+  ${COLUMNS.map((name) => `${name} ${NUMBERS.has(name) ? "REAL" : "TEXT"}`).join(", ")},
+  bytes INTEGER NOT NULL, isElsewhere INTEGER NOT NULL, sealed BLOB
+) STRICT;
+CREATE UNIQUE INDEX recordings_by_id ON recordings (id);
+CREATE INDEX recordings_by_time ON recordings (atMs, number);
+CREATE TABLE words (word INTEGER NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (word, number)) STRICT, WITHOUT ROWID;
+CREATE INDEX words_of_recordings ON words (number);
+CREATE TABLE doomed (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID`;
+
+const SHOWN = ["number", ...COLUMNS, "bytes", "isElsewhere"].join(", ");
+/** What the row and its place in the indexes take, about. */
+const ROW_BYTES = 600;
+const WORD_BYTES = 32;
+/** Removed in one step, before requests have their turn. */
+const STEP = 64;
+/** The database itself, without any recording. */
+const EMPTY_BYTES = 1024 ** 2;
+
+export class RecordingStore {
+  readonly path: string;
+  readonly #file: ResilientDatabase<{ bytes: number }>;
+  #maxBytes: number;
+
+  constructor({ path, log, maxBytes }: StoreParts) {
+    this.path = path;
+    this.#maxBytes = maxBytes;
+    this.#file = new ResilientDatabase({
+      ...{ path, log, maxBytes: maxBytes + EMPTY_BYTES },
+      name: "index of recordings",
+      schema: { version: 1, sql: SCHEMA },
+      opened(database) {
+        database.run("PRAGMA secure_delete = ON"); // what was deleted must not be found in the file
+        const row = database.query<{ bytes: number | null }, []>("SELECT sum(bytes) AS bytes FROM recordings").get();
+        return { bytes: row?.bytes ?? 0 };
+      },
+    });
+  }
+
+  set maxBytes(maxBytes: number) {
+    this.#maxBytes = maxBytes;
+    this.#file.maxBytes = maxBytes + EMPTY_BYTES;
+  }
+
+  /** Of all recordings. */
+  get bytes(): number {
+    return this.#file.run((_, counted) => counted.bytes);
+  }
+
+  /** All of it or nothing; the oldest make room. @param isElsewhere - a bucket has the bodies */
+  add({ facts, sealed, words }: SealedRecording, isElsewhere: boolean): void {
+    const bytes = sealed.length + words.length * WORD_BYTES + ROW_BYTES;
+    const insert = (database: Database, counted: { bytes: number }) => {
+      while (counted.bytes + bytes > this.#maxBytes && this.#removeOldest(database, counted)) {}
+      database
+        .transaction(() => {
+          const values = COLUMNS.map((name) => toValue(facts[name]));
+          const places = COLUMNS.map(() => "?").join(", ");
+          const sql = `INSERT INTO recordings (${COLUMNS.join(", ")}, bytes, isElsewhere, sealed) VALUES (${places}, ?, ?, ?)`;
+          const { lastInsertRowid } = statement(database, sql).run(
+            ...values,
+            bytes,
+            Number(isElsewhere),
+            isElsewhere ? null : sealed,
+          );
+          const addWord = statement(database, "INSERT OR IGNORE INTO words VALUES (?, ?)");
+          for (const word of words) addWord.run(word, Number(lastInsertRowid));
+          if (isElsewhere) statement(database, "DELETE FROM doomed WHERE id = ?").run(facts.id);
+        })
+        .immediate();
+      counted.bytes += bytes;
+    };
+    try {
+      this.#file.run(insert);
+    } catch (error) {
+      // A disk that is full is not our doing, and what we gave up others would take.
+      if (!(error instanceof StorageError) || error.code !== "SQLITE_FULL" || !this.#file.isAtLimit) throw error;
+      this.#file.run((database, counted) => this.#removeOldest(database, counted));
+      this.#file.run(insert);
+    }
+  }
+
+  find(id: string): StoredRecording | undefined {
+    return this.#file.run((database) => {
+      const row = statement<RecordingRowOfFile>(database, `SELECT ${SHOWN} FROM recordings WHERE id = ?`).get(id);
+      return row === null ? undefined : toRecording(row);
+    });
+  }
+
+  /** The bodies of one that is not elsewhere. */
+  sealed(number: number): Uint8Array | undefined {
+    return this.#file.run((database) => {
+      const sql = "SELECT sealed FROM recordings WHERE number = ?";
+      return statement<{ sealed: Uint8Array | null }>(database, sql).get(number)?.sealed ?? undefined;
+    });
+  }
+
+  /** The newest first. */
+  list(
+    filter: RecordingFilter,
+    digest: (word: string) => number,
+    { limit, behind }: { limit: number; behind?: RecordingMark | undefined },
+  ): StoredRecording[] {
+    const { sql, values } = toSql(filter, digest);
+    const { atMs, number } = behind ?? { atMs: Number.MAX_SAFE_INTEGER, number: 0 };
+    return this.#file.run((database) =>
+      database
+        .query<RecordingRowOfFile, (string | number)[]>(
+          `SELECT ${SHOWN} FROM recordings WHERE ${sql} AND (atMs, number) < (?, ?) ORDER BY atMs DESC, number DESC LIMIT ?`,
+        )
+        .all(...values, atMs, number, limit)
+        .map(toRecording),
+    );
+  }
+
+  /** Some of those that the filter means. Returns how many. */
+  removeStep(filter: RecordingFilter, digest: (word: string) => number): number {
+    const { sql, values } = toSql(filter, digest);
+    return this.#file.run((database, counted) => this.#remove(database, counted, sql, values, STEP));
+  }
+
+  /** Some of those that clients asked for before a time. True: there are more. */
+  forgetStep(beforeMs: number): boolean {
+    const old = "atMs < ? AND dataset IS NULL";
+    return this.#file.run((database, counted) => this.#remove(database, counted, old, [beforeMs], STEP)) === STEP;
+  }
+
+  /** From now on its object is to be removed, until add() has it. */
+  doom(id: string): void {
+    this.#file.run((database) => statement(database, "INSERT OR IGNORE INTO doomed VALUES (?)").run(id));
+  }
+
+  doomed(limit: number): string[] {
+    return this.#file.run((database) =>
+      statement<{ id: string }>(database, "SELECT id FROM doomed LIMIT ?")
+        .all(limit)
+        .map(({ id }) => id),
+    );
+  }
+
+  /** Its object is gone. */
+  removed(id: string): void {
+    this.#file.run((database) => statement(database, "DELETE FROM doomed WHERE id = ?").run(id));
+  }
+
+  shrinkStep(): boolean {
+    return this.#file.shrinkStep();
+  }
+
+  close(): void {
+    this.#file.close();
+  }
+
+  #removeOldest(database: Database, counted: { bytes: number }): boolean {
+    return this.#remove(database, counted, "1", [], 1) > 0;
+  }
+
+  #remove(
+    database: Database,
+    counted: { bytes: number },
+    sql: string,
+    values: readonly (string | number)[],
+    limit: number,
+  ): number {
+    const found = database
+      .query<{ number: number; id: string; bytes: number; isElsewhere: number }, (string | number)[]>(
+        `SELECT number, id, bytes, isElsewhere FROM recordings WHERE ${sql} ORDER BY atMs, number LIMIT ${limit}`,
+      )
+      .all(...values);
+    if (found.length === 0) return 0;
+    database
+      .transaction(() => {
+        for (const { number, id, isElsewhere } of found) {
+          statement(database, "DELETE FROM words WHERE number = ?").run(number);
+          statement(database, "DELETE FROM recordings WHERE number = ?").run(number);
+          if (isElsewhere) statement(database, "INSERT OR IGNORE INTO doomed VALUES (?)").run(id);
+        }
+      })
+      .immediate();
+    for (const { bytes } of found) counted.bytes -= bytes;
+    return found.length;
+  }
+}
+
+type RecordingRowOfFile = Omit<StoredRecording, "stream" | "isElsewhere"> & { stream: number; isElsewhere: number };
+
+function toRecording({ stream, isElsewhere, ...row }: RecordingRowOfFile): StoredRecording {
+  return { ...row, stream: stream === 1, isElsewhere: isElsewhere === 1 };
+}
+
+function toValue(value: string | number | boolean | null): string | number | null {
+  return typeof value === "boolean" ? Number(value) : value;
+}

@@ -1,0 +1,87 @@
+// Encrypts what is recorded: with a key of the data folder, from which each owner's key follows. Also makes the digests by which
+// words are found without being written down.
+
+import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
+import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { dirname } from "node:path";
+
+const KEY_BYTES = 32;
+const NONCE_BYTES = 12;
+const TAG_BYTES = 16;
+const FORM = 1;
+/** Of a word's digest: a whole number that JavaScript and SQLite both hold. */
+const WORD_BYTES = 6;
+const MOST_OWNERS = 1_000;
+
+export interface Vault {
+  /** @param id - only under this id can it be opened again */
+  seal(owner: string, id: string, content: Uint8Array): Uint8Array;
+  /** Undefined where it was sealed with another key, for another owner or id, or was changed. */
+  open(owner: string, id: string, sealed: Uint8Array): Uint8Array | undefined;
+  wordDigest(word: string): number;
+}
+
+export function createVault(master: Uint8Array): Vault {
+  const derived = (info: string) => new Uint8Array(hkdfSync("sha256", master, "", info, KEY_BYTES));
+  const wordKey = derived("words");
+  const keys = new Map<string, Uint8Array>();
+
+  function keyOf(owner: string): Uint8Array {
+    const known = keys.get(owner);
+    if (known !== undefined) return known;
+    if (keys.size >= MOST_OWNERS) keys.clear();
+    const key = derived(`owner ${owner}`);
+    keys.set(owner, key);
+    return key;
+  }
+
+  return {
+    seal(owner, id, content) {
+      const nonce = randomBytes(NONCE_BYTES);
+      const cipher = createCipheriv("aes-256-gcm", keyOf(owner), nonce).setAAD(Buffer.from(id));
+      const sealed = Buffer.concat([cipher.update(content), cipher.final()]);
+      return Buffer.concat([Uint8Array.of(FORM), nonce, cipher.getAuthTag(), sealed]);
+    },
+    open(owner, id, sealed) {
+      const content = sealed.subarray(1 + NONCE_BYTES + TAG_BYTES);
+      if (sealed[0] !== FORM || sealed.length < 1 + NONCE_BYTES + TAG_BYTES) return undefined;
+      const decipher = createDecipheriv("aes-256-gcm", keyOf(owner), sealed.subarray(1, 1 + NONCE_BYTES));
+      decipher.setAAD(Buffer.from(id)).setAuthTag(sealed.subarray(1 + NONCE_BYTES, 1 + NONCE_BYTES + TAG_BYTES));
+      try {
+        return Buffer.concat([decipher.update(content), decipher.final()]);
+      } catch {
+        return undefined;
+      }
+    },
+    wordDigest(word) {
+      const digest = new Bun.CryptoHasher("sha256", wordKey).update(word).digest();
+      return digest.readUIntBE(0, WORD_BYTES);
+    },
+  };
+}
+
+/** The key in a file, which is made where there is none. Throws the file system's error, and for a file that holds none. */
+export function readVaultKey(path: string): Uint8Array {
+  try {
+    return checked(path, readFileSync(path));
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "ENOENT") throw error;
+  }
+  mkdirSync(dirname(path), { recursive: true, mode: 0o700 });
+  // Several processes may begin at once: the link is made by one of them, and the others read its key.
+  const draft = `${path}.${process.pid}.tmp`;
+  writeFileSync(draft, randomBytes(KEY_BYTES), { mode: 0o600, flush: true });
+  try {
+    linkSync(draft, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    rmSync(draft, { force: true });
+  }
+  return checked(path, readFileSync(path));
+}
+
+function checked(path: string, key: Uint8Array): Uint8Array {
+  if (key.length === KEY_BYTES) return key;
+  throw new Error(`${path} holds no key: it must have ${KEY_BYTES} bytes`);
+}
