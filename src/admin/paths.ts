@@ -61,6 +61,8 @@ export const ADMIN_PATHS = [
   "/admin/queue",
   "/admin/recordings",
   "/admin/recordings/{id}",
+  "/admin/replays",
+  "/admin/replays/{id}",
   "/admin/requests",
   "/admin/requests/groups",
   "/admin/requests/{request_id...}",

@@ -5,7 +5,6 @@ import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { schemasOf } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
-import type { Recordings } from "../recording/recordings.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { queryOf } from "./query.ts";
@@ -18,6 +17,7 @@ import {
   RecordingRow,
   RecordingsDeleted,
 } from "./recording-schemas.ts";
+import { inStore, openedRecordings } from "./recording-storage.ts";
 import { recordingRow, recordingView } from "./recording-view.ts";
 
 const endpoint = adminGroup(
@@ -41,7 +41,7 @@ export function recordingRoutes({ recordings, settings, clock }: RecordingRouteP
         const query = queryOf(call);
         const page = readPage(query);
         const filter = readFilter(query, clock.wallTime());
-        const store = await opened(recordings);
+        const store = await openedRecordings(recordings);
         const found = store === undefined ? [] : inStore(() => store.list(filter, page));
         const last = found.length < page.limit ? undefined : found.at(-1);
         return answer(call, {
@@ -67,7 +67,7 @@ export function recordingRoutes({ recordings, settings, clock }: RecordingRouteP
           throw new GatewayError(ERRORS.invalidRequest, "Name at least one filter, such as key or user.");
         }
         const filter = readFilter(query, clock.wallTime());
-        const store = await opened(recordings);
+        const store = await openedRecordings(recordings);
         const deleted = store === undefined ? 0 : await inStore(() => store.remove(filter));
         // What was looked for may be what somebody has said.
         const change = { section: "recordings", field: named.join(", "), from: deleted, to: 0 };
@@ -84,7 +84,7 @@ export function recordingRoutes({ recordings, settings, clock }: RecordingRouteP
       errors: [503],
       async handle(call) {
         const { id } = call.parameters;
-        const store = await opened(recordings);
+        const store = await openedRecordings(recordings);
         const found = store === undefined ? undefined : inStore(() => store.find(id));
         if (store === undefined || found === undefined) throw unknownRecording();
         const bodies = await inStore(() => store.read(found));
@@ -93,27 +93,6 @@ export function recordingRoutes({ recordings, settings, clock }: RecordingRouteP
       },
     }),
   ];
-}
-
-/** Rejects with 503 where they cannot be opened. */
-async function opened(recordings: AdminParts["recordings"]): Promise<Recordings | undefined> {
-  return await inStore(() => recordings());
-}
-
-/** What the storage throws becomes a 503 without any content of it. */
-function inStore<Result>(work: () => Result): Result {
-  try {
-    const result = work();
-    return result instanceof Promise ? (result.catch(refuse) as Result) : result;
-  } catch (error) {
-    return refuse(error);
-  }
-}
-
-function refuse(cause: unknown): never {
-  if (cause instanceof GatewayError) throw cause;
-  const message = "The recordings cannot be read at the moment; the log of the gateway says why.";
-  throw new GatewayError(ERRORS.storageUnavailable, message, { cause });
 }
 
 function unknownRecording(): GatewayError {

@@ -28,6 +28,7 @@ import type { AdminParts } from "./parts.ts";
 import { promptRoutes } from "./prompts.ts";
 import { queueRoutes } from "./queue.ts";
 import { recordingRoutes } from "./recordings.ts";
+import { replayRoutes } from "./replays.ts";
 import { requestRoutes } from "./requests.ts";
 import { responseCacheRoutes } from "./response-cache.ts";
 import { sessionRoutes } from "./session.ts";
@@ -61,6 +62,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...errorRoutes({ ...parts, search }),
     ...requestRoutes({ ...parts, search }),
     ...recordingRoutes(parts),
+    ...replayRoutes(parts),
     ...responseCacheRoutes(parts),
     ...kvIndexRoutes(parts),
     ...queueRoutes(parts),

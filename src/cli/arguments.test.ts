@@ -79,3 +79,32 @@ test("the help text names every option of the specification and fits a terminal"
   }
   expect(text.split("\n").filter((line) => line.length > 100)).toEqual([]);
 });
+
+describe("the command replay", () => {
+  const read = (...words: string[]) => parseArguments(["replay", ...words], "/home/me");
+
+  test("takes a filter and what is asked", () => {
+    expect(
+      read("--filter", "a=b", "--model", "m", "--judge", "j", "--rubric", "~/r.txt", "--key", "k", "--json"),
+    ).toEqual({
+      command: "replay",
+      url: "http://127.0.0.1:8080",
+      filter: "a=b",
+      judge: "j",
+      rubric: "/home/me/r.txt",
+      asked: { model: "m", key: "k" },
+      asJson: true,
+    });
+    expect(read("--help")).toEqual({ command: "help" });
+  });
+
+  test.each([
+    [["--model", "m"], "replay needs --filter, which says what is asked again"],
+    [["--filter", "a=b"], "replay needs --model, --route or --prompt"],
+    [["--filter", "a=b", "--model", "m", "--judge", "j"], "--judge and --rubric need each other"],
+    [["--filter", "a=b", "--model", "m", "--url", "x"], "--url: expected a URL that starts with http:// or https://"],
+    [["--config", "a"], "unknown option --config; --help lists the options"],
+  ] as const)("%j is refused", (words, error) => {
+    expect(read(...words)).toEqual({ error });
+  });
+});

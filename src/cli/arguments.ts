@@ -20,11 +20,24 @@ export type Command =
   | { command: "restore"; folder: string; config: string | undefined }
   | { command: "update-facts"; file: string; config: string | undefined }
   | { command: "test-hook"; module: string; request: string; config: string | undefined }
+  | ReplayCommand
   | { command: "help" }
   | { command: "version" }
   | { command: "generate-config" };
 
 export type ParsedArguments = Command | { error: string };
+
+/** Of `signalbox replay`; all but the address and the form are what POST /admin/replays takes. */
+export interface ReplayCommand {
+  command: "replay";
+  url: string;
+  filter: string;
+  /** A file. */
+  rubric: string | undefined;
+  judge: string | undefined;
+  asked: Readonly<Record<string, string>>;
+  asJson: boolean;
+}
 
 interface Option {
   name: string;
@@ -98,32 +111,74 @@ const OPTIONS = [
   { name: "--version", short: "-V", help: "Print the version, and exit." },
 ] as const satisfies readonly Option[];
 
+/** Of the command replay. */
+const REPLAY_OPTIONS = [
+  {
+    name: "--filter",
+    value: "filter",
+    help: "Recordings that are asked again, such as 'model=gpt-4o text=\"refund policy\" window=24h limit=50'.",
+  },
+  { name: "--model", value: "model", help: "The model that is asked." },
+  { name: "--route", value: "route", help: "In place of a model: a route." },
+  { name: "--arm", value: "target", help: "A target of this route." },
+  {
+    name: "--prompt",
+    value: "file",
+    help: "A prompt file of the gateway, in place of the instructions of the requests.",
+  },
+  { name: "--key", value: "id", help: "Id of the key as whose the requests are asked." },
+  { name: "--judge", value: "model", help: "A model that says which answers are better; needs --rubric." },
+  { name: "--rubric", value: "file", isPath: true, help: "What the judge judges by: a file of text." },
+  {
+    name: "--url",
+    value: "url",
+    help: "Address of the gateway. Default: http://127.0.0.1:8080. SIGNALBOX_ADMIN_TOKEN is sent as the bearer token.",
+  },
+  { name: "--json", help: "The replay as one JSON object, in place of a table." },
+] as const satisfies readonly Option[];
+
+const REPLAY = "replay";
+const USUAL_URL = "http://127.0.0.1:8080";
+
 type OptionName = (typeof OPTIONS)[number]["name"];
 
 const AGENT_MODE = "stdio";
+/** What follows --test-hook and its value. */
+const REQUEST_FILE = "request";
 
 /** `words` is the command line without the program itself. The last of a repeated option wins. */
 export function parseArguments(words: readonly string[], home: string | undefined): ParsedArguments {
-  const given = new Map<OptionName, string>();
-  let request: string | undefined;
+  if (words[0] === REPLAY) {
+    if (words.includes("--help") || words.includes("-h")) return { command: "help" };
+    const read = readOptions(words.slice(1), REPLAY_OPTIONS, home);
+    return read instanceof Map ? toReplay(read) : read;
+  }
+  const read = readOptions(words, OPTIONS, home);
+  return read instanceof Map ? toCommand(read as ReadonlyMap<OptionName, string>) : read;
+}
+
+function readOptions(
+  words: readonly string[],
+  options: readonly Option[],
+  home: string | undefined,
+): Map<string, string> | { error: string } {
+  const given = new Map<string, string>();
   for (let index = 0; index < words.length; index++) {
     const word = words[index] as string;
     // Only the request of --test-hook stands alone.
-    if (given.has("--test-hook") && request === undefined && !word.startsWith("-")) {
-      request = expandHome(word, home);
+    if (given.has("--test-hook") && !given.has(REQUEST_FILE) && !word.startsWith("-")) {
+      given.set(REQUEST_FILE, expandHome(word, home));
       continue;
     }
     if (!word.startsWith("-") || word === "-")
       return { error: `unexpected argument "${word}"; there are only options` };
     const equals = word.startsWith("--") ? word.indexOf("=") : -1;
     const name = equals === -1 ? word : word.slice(0, equals);
-    const option: Option | undefined = OPTIONS.find(
-      (candidate: Option) => candidate.name === name || candidate.short === name,
-    );
-    if (option === undefined) return { error: unknownOption(name) };
+    const option = options.find((candidate) => candidate.name === name || candidate.short === name);
+    if (option === undefined) return { error: unknownOption(name, options) };
     if (option.value === undefined) {
       if (equals !== -1) return { error: `${option.name} takes no value` };
-      given.set(option.name as OptionName, "");
+      given.set(option.name, "");
       continue;
     }
     const value = equals === -1 ? words[++index] : word.slice(equals + 1);
@@ -131,15 +186,30 @@ export function parseArguments(words: readonly string[], home: string | undefine
     if (value === undefined || value === "" || (equals === -1 && value.startsWith("-"))) {
       return { error: `${option.name} needs a value: ${option.name} <${option.value}>` };
     }
-    given.set(option.name as OptionName, option.isPath ? expandHome(value, home) : value);
+    given.set(option.name, option.isPath ? expandHome(value, home) : value);
   }
-  return toCommand(given, request);
+  return given;
 }
 
-/** @param request - the file that follows --test-hook */
-function toCommand(given: ReadonlyMap<OptionName, string>, request: string | undefined): ParsedArguments {
+function toReplay(given: ReadonlyMap<string, string>): ReplayCommand | { error: string } {
+  const [filter, judge, rubric] = ["--filter", "--judge", "--rubric"].map((name) => given.get(name));
+  const url = given.get("--url") ?? USUAL_URL;
+  if (filter === undefined) return { error: "replay needs --filter, which says what is asked again" };
+  if (!["--model", "--route", "--prompt"].some((name) => given.has(name))) {
+    return { error: "replay needs --model, --route or --prompt" };
+  }
+  if ((judge === undefined) !== (rubric === undefined)) return { error: "--judge and --rubric need each other" };
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url))
+    return { error: "--url: expected a URL that starts with http:// or https://" };
+  const names = ["model", "route", "arm", "prompt", "key"].filter((name) => given.has(`--${name}`));
+  const asked = Object.fromEntries(names.map((name) => [name, given.get(`--${name}`) as string]));
+  return { command: "replay", url, filter, judge, rubric, asked, asJson: given.has("--json") };
+}
+
+function toCommand(given: ReadonlyMap<OptionName | typeof REQUEST_FILE, string>): ParsedArguments {
   if (given.has("--help")) return { command: "help" };
   const module = given.get("--test-hook");
+  const request = given.get(REQUEST_FILE);
   if (module !== undefined) {
     if (request === undefined)
       return { error: "--test-hook needs the file of a request: --test-hook <file> <request>" };
@@ -180,10 +250,10 @@ function isProbeUrl(text: string): boolean {
   return /^unix:\/./.test(text) || (/^https?:\/\//.test(text) && URL.canParse(text));
 }
 
-function unknownOption(name: string): string {
+function unknownOption(name: string, options: readonly Option[]): string {
   const suggestion = nearest(
     name,
-    OPTIONS.map((option) => option.name),
+    options.map((option) => option.name),
   );
   return suggestion === undefined
     ? `unknown option ${name}; --help lists the options`
@@ -194,7 +264,26 @@ const HELP_WIDTH = 80;
 const HELP_COLUMN = 30;
 
 export function helpText(): string {
-  const lines = OPTIONS.flatMap((option: Option) => {
+  return [
+    `${SERVICE_NAME} ${VERSION}: a model routing gateway, one address in front of many model servers.`,
+    "",
+    `Usage: ${SERVICE_NAME} [options]`,
+    `       ${SERVICE_NAME} ${REPLAY} --filter <filter> --model <model> [options]`,
+    "",
+    "Options:",
+    ...linesOf(OPTIONS),
+    "",
+    `Options of ${REPLAY}, which asks recorded requests of a running gateway again:`,
+    ...linesOf(REPLAY_OPTIONS),
+    "",
+    "Every setting can also be given in the environment, e.g. the key bind_address of",
+    "the section server as SIGNALBOX_SERVER__BIND_ADDRESS.",
+    "",
+  ].join("\n");
+}
+
+function linesOf(options: readonly Option[]): string[] {
+  return options.flatMap((option) => {
     const short = option.short === undefined ? "    " : `${option.short}, `;
     const left = `  ${short}${option.name}${option.value === undefined ? "" : ` <${option.value}>`}`;
     const [first, ...rest] = wrap(option.help, HELP_WIDTH - HELP_COLUMN - 2);
@@ -202,18 +291,6 @@ export function helpText(): string {
     const head = left.length <= HELP_COLUMN ? [left.padEnd(HELP_COLUMN + 2) + first] : [left, indent + first];
     return [...head, ...rest.map((line) => indent + line)];
   });
-  return [
-    `${SERVICE_NAME} ${VERSION}: a model routing gateway, one address in front of many model servers.`,
-    "",
-    `Usage: ${SERVICE_NAME} [options]`,
-    "",
-    "Options:",
-    ...lines,
-    "",
-    "Every setting can also be given in the environment, e.g. the key bind_address of",
-    "the section server as SIGNALBOX_SERVER__BIND_ADDRESS.",
-    "",
-  ].join("\n");
 }
 
 function wrap(text: string, width: number): string[] {

@@ -18,6 +18,7 @@ import { featuresOf } from "../model-routes/features.ts";
 import { type ModelRoute, type RouteQuery, type Routes, type RouteTarget, reasonOf } from "../model-routes/routes.ts";
 import { resolveBackendKind } from "../names.ts";
 import { clientProtocol } from "../protocols/registry.ts";
+import { settingsFor } from "../protocols/request-settings.ts";
 import type { RequestContext } from "./context.ts";
 import { type ModelRequest, onlyBackend } from "./model-request.ts";
 import { conversationKey, usersOf } from "./session-key.ts";
@@ -152,23 +153,7 @@ export function withOverrides(request: GenerationRequest, set: Overrides | undef
 /** Members of the body in the words of its format. */
 function membersFor({ operation, asking }: ModelRequest, value: JsonObject, set: Overrides): JsonObject {
   const format = asking.client?.name ?? formatOf(operation);
-  const places = format === undefined ? undefined : clientProtocol(format).settings;
-  const members: JsonObject = {};
-  for (const [setting, wanted] of Object.entries(set)) {
-    const [path, ...others] = places?.[setting as keyof Overrides] ?? [];
-    if (path === undefined) continue;
-    for (const other of others) if (value[other] !== undefined) members[other] = undefined;
-    const [member, ...inner] = path.split(".") as [string, ...string[]];
-    members[member] = withValue(members[member] ?? value[member], inner, wanted);
-  }
-  return members;
-}
-
-/** @param names - of the members that lead to the value, from outside in */
-function withValue(before: unknown, [name, ...inner]: readonly string[], wanted: unknown): unknown {
-  if (name === undefined) return wanted;
-  const object = isObject(before) ? before : {};
-  return { ...object, [name]: withValue(object[name], inner, wanted) };
+  return settingsFor(format === undefined ? undefined : clientProtocol(format), value, set);
 }
 
 /** Whether a target has what the request refers to: a kept answer, a file, a state of its vendor. Undefined: it refers to nothing. */

@@ -13,6 +13,7 @@ import type { RequestRecord } from "../stats/request-record.ts";
 import { createRecorder, type FinishedRecording, type Recorder } from "./recorder.ts";
 import type { RecordingSink } from "./recording.ts";
 import type { Recordings } from "./recordings.ts";
+import type { AskAgain } from "./replays.ts";
 
 interface RecordingPartParts {
   /** Where a path of the settings leads. */
@@ -20,6 +21,8 @@ interface RecordingPartParts {
   clock: Clock;
   log: Pick<Logger, "info" | "warn" | "error">;
   recorded(result: RecordingResult): void;
+  /** Asks the gateway itself, where this process has the recordings. */
+  ask?: AskAgain | undefined;
   /** Another process has the recordings; undefined: this one has. */
   elsewhere?: RecordingSink | undefined;
 }
@@ -39,7 +42,7 @@ const MOST_HELD_BYTES = 64 * 1024 ** 2;
 const KEY_FILE = "recording.key";
 
 export function createRecordingPart({ settings }: ConfigSnapshot, parts: RecordingPartParts): RecordingPart {
-  const { clock, log, elsewhere, recorded } = parts;
+  const { clock, log, elsewhere, recorded, ask } = parts;
   let current = settings.recording;
   const folder = parts.dataPath(current.path);
   let opening: ReturnType<typeof openVault> | undefined;
@@ -63,9 +66,9 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
     try {
       const { createVault, readVaultKey } = await import("./vault.ts");
       const vault = createVault(readVaultKey(join(folder, KEY_FILE)));
-      if (elsewhere !== undefined) return { vault, recordings: undefined };
+      if (elsewhere !== undefined || ask === undefined) return { vault, recordings: undefined };
       const { openRecordings } = await import("./recordings.ts");
-      opened = openRecordings({ folder, settings: () => current, vault, clock, log });
+      opened = openRecordings({ folder, settings: () => current, vault, clock, ask, log });
       void opened.tend();
       return { vault, recordings: opened };
     } catch (error) {

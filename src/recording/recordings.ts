@@ -8,6 +8,7 @@ import type { Logger } from "../logging/logger.ts";
 import { createSmallObjects } from "../object-storage/small-objects.ts";
 import type { RecordingFilter } from "./filter.ts";
 import type { Bodies, SealedRecording } from "./recording.ts";
+import { type AskAgain, createReplays } from "./replays.ts";
 import { openRecording } from "./seal-recording.ts";
 import { type RecordingMark, RecordingStore, type StoredRecording } from "./store.ts";
 import type { Vault } from "./vault.ts";
@@ -29,10 +30,12 @@ interface RecordingsParts {
   settings(): RecordingSettings;
   vault: Vault;
   clock: Pick<Clock, "wallTime">;
+  /** Asks the gateway itself. */
+  ask: AskAgain;
   log: Pick<Logger, "info" | "warn">;
 }
 
-export function openRecordings({ folder, settings, vault, clock, log }: RecordingsParts) {
+export function openRecordings({ folder, settings, vault, clock, ask, log }: RecordingsParts) {
   const store = new RecordingStore({ path: join(folder, "recordings.db"), log, maxBytes: settings().max_bytes });
   const { wordDigest } = vault;
   /** Objects that are being written: they are not to be removed yet. */
@@ -116,21 +119,29 @@ export function openRecordings({ folder, settings, vault, clock, log }: Recordin
     }
   }
 
+  function find(id: string): StoredRecording | undefined {
+    const found = store.find(id);
+    return found === undefined || isGone(found) ? undefined : found;
+  }
+
+  /** Undefined where the bodies are gone, or cannot be opened with the key of this folder. */
+  async function read(recording: StoredRecording): Promise<Bodies | undefined> {
+    const { number, id, isElsewhere } = recording;
+    const sealed = isElsewhere ? await objects().get(id) : store.sealed(number);
+    return sealed && (await openRecording(recording, sealed, vault));
+  }
+
+  const { wallTime } = clock;
+  const replays = createReplays({ rows: store.replays, vault, find, read, ask, wallTime, log });
+
   return {
     keep,
     tend,
-    find(id: string): StoredRecording | undefined {
-      const found = store.find(id);
-      return found === undefined || isGone(found) ? undefined : found;
-    },
+    find,
+    read,
+    replays,
     list(filter: RecordingFilter, page: { limit: number; behind?: RecordingMark | undefined }): StoredRecording[] {
       return store.list(filter, wordDigest, page).filter((recording) => !isGone(recording));
-    },
-    /** Undefined where the bodies are gone, or cannot be opened with the key of this folder. */
-    async read(recording: StoredRecording): Promise<Bodies | undefined> {
-      const { number, id, isElsewhere } = recording;
-      const sealed = isElsewhere ? await objects().get(id) : store.sealed(number);
-      return sealed && (await openRecording(recording, sealed, vault));
     },
     /** Returns how many there were. Their objects in a bucket are removed behind it. */
     async remove(filter: RecordingFilter): Promise<number> {
@@ -151,6 +162,7 @@ export function openRecordings({ folder, settings, vault, clock, log }: Recordin
     },
     close(): void {
       isClosed = true;
+      replays.stop();
       clearInterval(tending);
       store.close();
     },

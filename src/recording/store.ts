@@ -6,6 +6,7 @@ import { ResilientDatabase, StorageError, statement } from "../lib/resilient-dat
 import type { Logger } from "../logging/logger.ts";
 import { type RecordingFilter, toSql } from "./filter.ts";
 import type { RecordingFacts, SealedRecording } from "./recording.ts";
+import { createReplayRows, REPLAY_SCHEMA, type ReplayRows } from "./replay-rows.ts";
 
 interface StoreParts {
   /** Absolute. */
@@ -48,7 +49,8 @@ CREATE UNIQUE INDEX recordings_by_id ON recordings (id);
 CREATE INDEX recordings_by_time ON recordings (atMs, number);
 CREATE TABLE words (word INTEGER NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (word, number)) STRICT, WITHOUT ROWID;
 CREATE INDEX words_of_recordings ON words (number);
-CREATE TABLE doomed (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID`;
+CREATE TABLE doomed (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
+${REPLAY_SCHEMA}`;
 
 const SHOWN = ["number", ...COLUMNS, "bytes", "isElsewhere"].join(", ");
 /** What the row and its place in the indexes take, about. */
@@ -61,6 +63,7 @@ const EMPTY_BYTES = 1024 ** 2;
 
 export class RecordingStore {
   readonly path: string;
+  readonly replays: ReplayRows;
   readonly #file: ResilientDatabase<{ bytes: number }>;
   #maxBytes: number;
 
@@ -77,6 +80,7 @@ export class RecordingStore {
         return { bytes: row?.bytes ?? 0 };
       },
     });
+    this.replays = createReplayRows((work) => this.#file.run(work));
   }
 
   set maxBytes(maxBytes: number) {
@@ -214,6 +218,7 @@ export class RecordingStore {
       .transaction(() => {
         for (const { number, id, isElsewhere } of found) {
           statement(database, "DELETE FROM words WHERE number = ?").run(number);
+          statement(database, "DELETE FROM replay_items WHERE recording = ?").run(id);
           statement(database, "DELETE FROM recordings WHERE number = ?").run(number);
           if (isElsewhere) statement(database, "INSERT OR IGNORE INTO doomed VALUES (?)").run(id);
         }

@@ -40,6 +40,8 @@ export async function runCommand(parsed: Exclude<Command, { command: "agent" | "
       return await (await import("../cli/update-facts.ts")).updateFacts(parsed, process.env);
     case "test-hook":
       return await (await import("./test-hook.ts")).testHook(parsed, process.env);
+    case "replay":
+      return await (await import("../cli/replay.ts")).replay(parsed, process.env);
     case "serve":
       return await startServer(parsed);
   }

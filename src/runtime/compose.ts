@@ -57,6 +57,7 @@ export function compose(around: Surroundings) {
     ...{ dataPath, clock, log },
     recorded: around.happened.recorded,
     elsewhere: owner?.recordings,
+    ask: around.askAgain,
   });
   const kvIndex = createKvIndexPart(snapshot, {
     fleet,

@@ -37,6 +37,7 @@ import { averageLatency } from "../stats/windows.ts";
 import { createWayToBackends, type WayToBackends } from "../upstream/way-to-backends.ts";
 import { createVendorBatches } from "../vendor-batches/vendor-batches.ts";
 import type { Owners } from "../workers/owners.ts";
+import { createAskAgain } from "./ask-again.ts";
 import { createLineAsker } from "./ask-line.ts";
 import { compose } from "./compose.ts";
 import { followConfiguration } from "./follow-configuration.ts";
@@ -207,6 +208,11 @@ export function createGateway({
       return createRouteTable([...adminRoutes(adminParts), ...dashboardRoutes({ ...adminParts, env })]);
     }),
     audit,
+    askAgain: createAskAgain({
+      running: () => composed.running,
+      queueClass: () => settings().batches.class,
+      costOf: telemetry.costOf,
+    }),
     keeperParts: [audit, notifications, rollback],
     roomChanged: workers?.roomChanged,
     kvPeers: workers && { teller: workers.kvTeller, follows: false },

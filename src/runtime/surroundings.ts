@@ -19,6 +19,7 @@ import type { RequestReporter } from "../pipeline/observe.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { RecordingSink } from "../recording/recording.ts";
+import type { AskAgain } from "../recording/replays.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import type { AdminDoor } from "../server/endpoint.ts";
 import type { HandlerParts } from "../server/handler.ts";
@@ -80,6 +81,8 @@ export interface Surroundings {
         recordings: RecordingSink;
       }
     | undefined;
+  /** Asks this gateway a request of a replay; undefined in a worker. */
+  askAgain?: AskAgain | undefined;
   /** A backend has become full, or has slots again; for processes that ask this one. */
   roomChanged?: ((backend: string, isFull: boolean) => void) | undefined;
   /** Calls that other processes make; undefined: there are none. */

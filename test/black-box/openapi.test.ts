@@ -583,6 +583,18 @@ describe("observation", () => {
     const parameters = { id: recordings[0]?.id as string };
     await call("GET", "/admin/recordings/{id}", { parameters });
     await call("GET", "/admin/recordings/{id}", { parameters: { id: "x" }, status: 404 });
+    const body = { recordings: [parameters.id], model: "demo" };
+    const replay = await call<{ id: string }>("POST", "/admin/replays", { body, status: 201 });
+    await call("POST", "/admin/replays", { body: { recordings: "x", model: "demo" }, status: 400 });
+    await call("GET", "/admin/replays");
+    const replayed = { id: replay.id };
+    await waitFor("the replay is over", async () => {
+      const { status } = await call<{ status: string }>("GET", "/admin/replays/{id}", { parameters: replayed });
+      return status === "completed";
+    });
+    await call("DELETE", "/admin/replays/{id}", { parameters: replayed });
+    await call("GET", "/admin/replays/{id}", { parameters: replayed, status: 404 });
+    await call("DELETE", "/admin/replays/{id}", { parameters: replayed, status: 404 });
     await call("DELETE", "/admin/recordings", { query: "?text=remember" });
     await call("DELETE", "/admin/recordings", { status: 400 });
     await call("PATCH", "/admin/config/recording", { body: { enabled: false } });
