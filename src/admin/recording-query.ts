@@ -4,6 +4,7 @@ import { oneOfTexts, type Properties, text } from "../openapi/json-schema.ts";
 import { type Parameter, queryParameter } from "../openapi/operation.ts";
 import type { RecordingFilter } from "../recording/filter.ts";
 import type { RecordingMark } from "../recording/store.ts";
+import { wordsOf } from "../recording/words.ts";
 import { badParameter, readNumber, readTimes, timeText, WINDOW_NAMES } from "./query.ts";
 import { SHOWN_OUTCOMES } from "./request-schemas.ts";
 
@@ -61,13 +62,19 @@ export function readFilter(query: URLSearchParams, nowMs: number): RecordingFilt
     ...equal,
     ...readTimes(query, nowMs),
     outcome,
-    text: query.get("text") ?? undefined,
+    text: readText(query),
     status: readStatus(query),
     minDurationMs: readNumber(query, "min_duration_ms", 0),
     maxDurationMs: readNumber(query, "max_duration_ms", 0),
     minCost: readAmount(query, "min_cost"),
     maxCost: readAmount(query, "max_cost"),
   };
+}
+
+function readText(query: URLSearchParams): string | undefined {
+  const words = query.get("text") ?? undefined;
+  if (words !== undefined && wordsOf([words]).size === 0) throw badParameter("text", "at least one word");
+  return words;
 }
 
 function readStatus(query: URLSearchParams): [number, number] | undefined {

@@ -6,8 +6,11 @@ import type { Recordings } from "../recording/recordings.ts";
 import type { AdminParts } from "./parts.ts";
 
 /** Rejects with 503 where they cannot be opened. */
-export async function openedRecordings(recordings: AdminParts["recordings"]): Promise<Recordings | undefined> {
-  return await inStore(() => recordings());
+export async function openedRecordings(
+  recordings: AdminParts["recordings"],
+  isWanted?: true,
+): Promise<Recordings | undefined> {
+  return await inStore(() => recordings(isWanted));
 }
 
 /** What the storage throws becomes a 503 without any content of it. */

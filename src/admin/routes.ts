@@ -13,6 +13,7 @@ import { configReadRoutes } from "./config-read.ts";
 import { configStagedRoutes } from "./config-staged.ts";
 import { configTransferRoutes } from "./config-transfer.ts";
 import { configWriteRoutes } from "./config-write.ts";
+import { dataSetRoutes } from "./data-sets.ts";
 import { errorRoutes } from "./errors.ts";
 import { eventRoutes } from "./events.ts";
 import { fileRoutes } from "./files.ts";
@@ -62,6 +63,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...errorRoutes({ ...parts, search }),
     ...requestRoutes({ ...parts, search }),
     ...recordingRoutes(parts),
+    ...dataSetRoutes(parts),
     ...replayRoutes(parts),
     ...responseCacheRoutes(parts),
     ...kvIndexRoutes(parts),

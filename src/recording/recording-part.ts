@@ -27,8 +27,11 @@ interface RecordingPartParts {
   elsewhere?: RecordingSink | undefined;
 }
 
-/** Opened when they are first asked for; undefined where nothing is recorded and nothing was, and in a process that does not have them. */
-export type RecordingsInUse = () => Promise<Recordings> | undefined;
+/**
+ * Opened when they are first asked for; undefined where nothing is recorded and nothing was, and in a process that does not have
+ * them. @param isWanted - they are made where there are none
+ */
+export type RecordingsInUse = (isWanted?: boolean) => Promise<Recordings> | undefined;
 
 export interface RecordingPart extends Part, RecordingSink {
   /** Undefined while nothing is recorded. @param costOf - by the prices of the configuration in force */
@@ -84,8 +87,8 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
     return opening;
   }
 
-  function inUse(): Promise<Recordings> | undefined {
-    if (elsewhere !== undefined || (!current.enabled && !existsSync(join(folder, KEY_FILE)))) return undefined;
+  function inUse(isWanted = current.enabled): Promise<Recordings> | undefined {
+    if (elsewhere !== undefined || (!isWanted && !existsSync(join(folder, KEY_FILE)))) return undefined;
     return open().then(({ recordings }) => recordings as Recordings);
   }
 

@@ -6,10 +6,11 @@ import type { Clock } from "../lib/clock.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createSmallObjects } from "../object-storage/small-objects.ts";
+import { importedRecording, readLine } from "./data-set.ts";
 import type { RecordingFilter } from "./filter.ts";
 import type { Bodies, SealedRecording } from "./recording.ts";
 import { type AskAgain, createReplays } from "./replays.ts";
-import { openRecording } from "./seal-recording.ts";
+import { openRecording, sealRecording } from "./seal-recording.ts";
 import { type RecordingMark, RecordingStore, type StoredRecording } from "./store.ts";
 import type { Vault } from "./vault.ts";
 
@@ -143,6 +144,15 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
     list(filter: RecordingFilter, page: { limit: number; behind?: RecordingMark | undefined }): StoredRecording[] {
       return store.list(filter, wordDigest, page).filter((recording) => !isGone(recording));
     },
+    /** Reads a line of a data set, and keeps it; a text says what is wrong with it. */
+    async take(dataset: string, line: string): Promise<string | undefined> {
+      const read = readLine(line);
+      if (typeof read === "string") return read;
+      const finished = importedRecording(dataset, read, clock.wallTime());
+      await keep(await sealRecording(finished, { vault, redacts: settings().redact }));
+      return undefined;
+    },
+    dataSets: () => store.dataSets(),
     /** Returns how many there were. Their objects in a bucket are removed behind it. */
     async remove(filter: RecordingFilter): Promise<number> {
       let count = 0;

@@ -159,6 +159,15 @@ export class RecordingStore {
     );
   }
 
+  /** In the order of their names. */
+  dataSets(): { name: string; count: number }[] {
+    return this.#file.run((database) => {
+      const sql =
+        "SELECT dataset AS name, count(*) AS count FROM recordings WHERE dataset IS NOT NULL GROUP BY dataset";
+      return statement<{ name: string; count: number }>(database, sql).all();
+    });
+  }
+
   /** Some of those that the filter means. Returns how many. */
   removeStep(filter: RecordingFilter, digest: (word: string) => number): number {
     const { sql, values } = toSql(filter, digest);

@@ -29,6 +29,8 @@ const FILES: Readonly<Record<string, string>> = {
   "generation/thinking-parser.ts": "settings of a model, as the configuration has them",
   "health/checker.ts": "fields of a log line",
   "hooks/builtin/registry.ts": "what the configuration calls them",
+  "recording/data-set.ts": "lines of data sets",
+  "cli/replay.ts": "a replay of the admin API",
   "pipeline/mid-stream.ts": "fields of a log line",
   "server/access-log.ts": "the access log",
   "rate-limit/decision.ts": "the body of a refusal",

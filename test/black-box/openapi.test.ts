@@ -595,6 +595,13 @@ describe("observation", () => {
     await call("DELETE", "/admin/replays/{id}", { parameters: replayed });
     await call("GET", "/admin/replays/{id}", { parameters: replayed, status: 404 });
     await call("DELETE", "/admin/replays/{id}", { parameters: replayed, status: 404 });
+    await call("GET", "/admin/recordings/export", { query: "?shape=evals" });
+    await call("GET", "/admin/recordings/export", { query: "?shape=odd", status: 400 });
+    await call("GET", "/admin/datasets");
+    const line = { messages: [{ role: "user", content: "Hi" }] };
+    await call("POST", "/admin/datasets", { query: "?name=set", body: line, status: 201 });
+    await call("POST", "/admin/datasets", { query: "?name=", body: line, status: 400 });
+    await call("DELETE", "/admin/recordings", { query: "?dataset=set" });
     await call("DELETE", "/admin/recordings", { query: "?text=remember" });
     await call("DELETE", "/admin/recordings", { status: 400 });
     await call("PATCH", "/admin/config/recording", { body: { enabled: false } });
@@ -929,7 +936,8 @@ test("a query parameter that is not described is refused by every admin endpoint
   for (const { method, path, parameters = [] } of admin) {
     const ask = async (query: string) => {
       const response = await gateway.fetch(`${samplePath(path)}?${query}`, { method });
-      return (await response.json()) as { error?: { message: string; param?: string } };
+      const isOfLines = response.headers.get("content-type") === "application/jsonl";
+      return (isOfLines ? {} : await response.json()) as { error?: { message: string; param?: string } };
     };
     const { error } = await ask("bogus=1");
     expect({ method, path, param: error?.param }).toEqual({ method, path, param: "bogus" });
