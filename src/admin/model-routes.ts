@@ -133,6 +133,7 @@ function recordOf(route: RouteSettings, book: RouteParts["arms"]): RouteRecord {
       first_token_p95_ms: own.firstTokenP95 ?? null,
       tokens_per_second: own.speed ?? null,
       cost: own.cost ?? null,
+      feedback: own.feedback,
       compared: isMain || own.requests === 0 || ofMain.requests === 0 ? null : compared(own, ofMain),
     };
   });
@@ -148,6 +149,10 @@ function numbers(of: ArmNumbers | undefined) {
   const firstTokens = values("firstTokenMs");
   return {
     total: of?.count ?? 0,
+    feedback:
+      of === undefined || of.feedback.count === 0
+        ? null
+        : { count: of.feedback.count, mean_score: of.feedback.sum / of.feedback.count },
     requests: failed.length,
     errors,
     errorShare: shareOf(errors, failed.length),

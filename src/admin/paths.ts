@@ -41,6 +41,7 @@ export const ADMIN_PATHS = [
   "/admin/errors/stats",
   "/admin/errors/{request_id...}",
   "/admin/events",
+  "/admin/feedback",
   "/admin/files",
   "/admin/health",
   "/admin/keys",

@@ -39,6 +39,10 @@ const RouteArmRecord = namedShape("RouteArm", {
   first_token_p95_ms: orNull(number),
   tokens_per_second: orNull(mean),
   cost: described(orNull(mean), "Of one request, where prices are known."),
+  feedback: described(
+    orNull(shape({ count, mean_score: number })),
+    "What clients say of its answers (POST /v1/feedback).",
+  ),
   compared: described(
     orNull(
       shape({

@@ -16,6 +16,7 @@ import { configWriteRoutes } from "./config-write.ts";
 import { dataSetRoutes } from "./data-sets.ts";
 import { errorRoutes } from "./errors.ts";
 import { eventRoutes } from "./events.ts";
+import { feedbackAdminRoutes } from "./feedback.ts";
 import { fileRoutes } from "./files.ts";
 import { healthRoutes } from "./health.ts";
 import { keyRoutes } from "./keys.ts";
@@ -65,6 +66,7 @@ export function adminRoutes(parts: AdminParts): DescribedEndpoint[] {
     ...recordingRoutes(parts),
     ...dataSetRoutes(parts),
     ...replayRoutes(parts),
+    ...feedbackAdminRoutes(parts),
     ...responseCacheRoutes(parts),
     ...kvIndexRoutes(parts),
     ...queueRoutes(parts),

@@ -47,6 +47,10 @@ export function countGatewayEvents(registry: MetricsRegistry) {
       void registry.counter(circuitChanges, change.backend, change.to).value++,
     configReloaded: (isOk: boolean) => void registry.counter(configReloads, resultOf(isOk)).value++,
     fileUploaded: (result: UploadResult) => void registry.counter(fileUploads, result).value++,
+    rated: (route: string, arm: string, score: number) => {
+      registry.counter(INSTRUMENTS.routeFeedback, route, arm).value++;
+      registry.counter(INSTRUMENTS.routeFeedbackScore, route, arm).value += score;
+    },
     recorded: (result: RecordingResult) => void registry.counter(INSTRUMENTS.recordings, result).value++,
     queueWaited: (className: string, durationMs: number) =>
       registry.histogram(INSTRUMENTS.queueWait, className).observe(durationMs / 1000),

@@ -71,6 +71,14 @@ export const INSTRUMENTS = {
     "Output tokens of each target of a route.",
   ),
   routeCost: counter("signalbox_route_cost_total{route,arm}", "Cost of the tokens of each target of a route."),
+  routeFeedback: counter(
+    "signalbox_route_feedback_total{route,arm}",
+    "Answers of each target of a route that clients have rated (POST /v1/feedback).",
+  ),
+  routeFeedbackScore: counter(
+    "signalbox_route_feedback_score_total{route,arm}",
+    "The sum of these scores, each from 0 to 1.",
+  ),
   keyRequests: counter(
     "signalbox_key_requests_total{key,organization,outcome}",
     "Requests of each key by outcome: succeeded, refused, failed, stream_broken or client_left; with metrics.by_key.",

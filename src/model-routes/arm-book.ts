@@ -51,6 +51,19 @@ export function createArmBook(now: () => number) {
       watcher?.(asked);
     },
 
+    /** A client has given an answer of the target a score; `before`: the one that it replaces. */
+    rated(arm: RouteArm, score: number, before: number | undefined): void {
+      const { feedback } = numbersOf(arm);
+      if (before === undefined) feedback.count++;
+      feedback.sum += score - (before ?? 0);
+    },
+
+    /** Scores that are kept from before the start. */
+    ratedBefore(counts: readonly (RouteArm & { count: number; sum: number })[]): void {
+      for (const { route, arm, count, sum } of counts)
+        Object.assign(numbersOf({ route, arm }).feedback, { count, sum });
+    },
+
     /** There is one watcher, which hears of targets that have one more request. */
     watch(saw: (arms: readonly RouteArm[]) => void): void {
       watcher = saw;

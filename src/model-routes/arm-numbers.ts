@@ -31,6 +31,9 @@ export class ArmNumbers {
   /** How many there were when it was judged last, beside each main target: a target may stand in several lists. */
   readonly judgedAt = new Map<string, number>();
 
+  /** What clients say of its answers. */
+  readonly feedback = { count: 0, sum: 0 };
+
   /** All there were, the forgotten ones too. */
   get count(): number {
     return this.#count;

@@ -23,6 +23,8 @@ interface RecordingPartParts {
   recorded(result: RecordingResult): void;
   /** Asks the gateway itself, where this process has the recordings. */
   ask?: AskAgain | undefined;
+  /** Scores of targets of routes that are kept from earlier. */
+  ratedBefore?: ((counts: ReturnType<Recordings["feedback"]["counts"]>) => void) | undefined;
   /** Another process has the recordings; undefined: this one has. */
   elsewhere?: RecordingSink | undefined;
 }
@@ -72,6 +74,7 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
       if (elsewhere !== undefined || ask === undefined) return { vault, recordings: undefined };
       const { openRecordings } = await import("./recordings.ts");
       opened = openRecordings({ folder, settings: () => current, vault, clock, ask, log });
+      parts.ratedBefore?.(opened.feedback.counts());
       void opened.tend();
       return { vault, recordings: opened };
     } catch (error) {

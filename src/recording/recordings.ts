@@ -7,6 +7,7 @@ import { storageMessage } from "../lib/storage-message.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createSmallObjects } from "../object-storage/small-objects.ts";
 import { importedRecording, readLine } from "./data-set.ts";
+import { createFeedback } from "./feedback.ts";
 import type { RecordingFilter } from "./filter.ts";
 import type { Bodies, SealedRecording } from "./recording.ts";
 import { type AskAgain, createReplays } from "./replays.ts";
@@ -141,6 +142,7 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
     find,
     read,
     replays,
+    feedback: createFeedback(store.feedback, vault),
     list(filter: RecordingFilter, page: { limit: number; behind?: RecordingMark | undefined }): StoredRecording[] {
       return store.list(filter, wordDigest, page).filter((recording) => !isGone(recording));
     },
@@ -161,6 +163,10 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
         count += removed;
         return removed > 0;
       });
+      // Whose recordings are deleted as a whole, of that one nothing is left.
+      const { key, user, ...others } = filter;
+      const isWhole = Object.values(others).every((value) => value === undefined);
+      if (isWhole && (key !== undefined || user !== undefined)) store.feedback.remove({ key, user });
       void tend();
       return count;
     },

@@ -4,6 +4,7 @@
 import type { Database } from "bun:sqlite";
 import { ResilientDatabase, StorageError, statement } from "../lib/resilient-database.ts";
 import type { Logger } from "../logging/logger.ts";
+import { createFeedbackRows, FEEDBACK_SCHEMA } from "./feedback-rows.ts";
 import { type RecordingFilter, toSql } from "./filter.ts";
 import type { RecordingFacts, SealedRecording } from "./recording.ts";
 import { createReplayRows, REPLAY_SCHEMA, type ReplayRows } from "./replay-rows.ts";
@@ -50,7 +51,8 @@ CREATE INDEX recordings_by_time ON recordings (atMs, number);
 CREATE TABLE words (word INTEGER NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (word, number)) STRICT, WITHOUT ROWID;
 CREATE INDEX words_of_recordings ON words (number);
 CREATE TABLE doomed (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
-${REPLAY_SCHEMA}`;
+${REPLAY_SCHEMA};
+${FEEDBACK_SCHEMA}`;
 
 const SHOWN = ["number", ...COLUMNS, "bytes", "isElsewhere"].join(", ");
 /** What the row and its place in the indexes take, about. */
@@ -64,6 +66,7 @@ const EMPTY_BYTES = 1024 ** 2;
 export class RecordingStore {
   readonly path: string;
   readonly replays: ReplayRows;
+  readonly feedback: ReturnType<typeof createFeedbackRows>;
   readonly #file: ResilientDatabase<{ bytes: number }>;
   #maxBytes: number;
 
@@ -81,6 +84,7 @@ export class RecordingStore {
       },
     });
     this.replays = createReplayRows((work) => this.#file.run(work));
+    this.feedback = createFeedbackRows((work) => this.#file.run(work));
   }
 
   set maxBytes(maxBytes: number) {

@@ -58,6 +58,7 @@ export function compose(around: Surroundings) {
     recorded: around.happened.recorded,
     elsewhere: owner?.recordings,
     ask: around.askAgain,
+    ratedBefore: around.ratedBefore,
   });
   const kvIndex = createKvIndexPart(snapshot, {
     fleet,

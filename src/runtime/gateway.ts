@@ -11,6 +11,7 @@ import { metricsRoutes } from "../admin/metrics.ts";
 import type { AdminParts } from "../admin/parts.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
 import { allBatchRoutes } from "../api/batch-routes.ts";
+import { feedbackRoutes } from "../api/feedback.ts";
 import { ownUsageRoutes } from "../api/me-usage.ts";
 import { createBatchesPart } from "../batches/batches-part.ts";
 import type { Part } from "../config/compile/part.ts";
@@ -33,6 +34,7 @@ import type { CacheStatistics, ResponseCache } from "../response-cache/cache.ts"
 import type { Surface } from "../server/request-target.ts";
 import { createRouteTable } from "../server/route-table.ts";
 import type { StatsCollector } from "../stats/collector.ts";
+import type { RequestRecord } from "../stats/request-record.ts";
 import { averageLatency } from "../stats/windows.ts";
 import { createWayToBackends, type WayToBackends } from "../upstream/way-to-backends.ts";
 import { createVendorBatches } from "../vendor-batches/vendor-batches.ts";
@@ -158,7 +160,7 @@ export function createGateway({
     history: telemetry.history,
     files: () => composed.files.inUse(),
     batches: () => batches.inUse(),
-    recordings: () => composed.recording.inUse(),
+    recordings: (isWanted) => composed.recording.inUse(isWanted),
     cache,
     kvIndex: () => composed.kvIndex.inUse(),
     queue: () => composed.admission.view(),
@@ -173,6 +175,7 @@ export function createGateway({
     backendUsage: (name) => usageOf(telemetry.collector.backend(name)),
     reloadStatus: () => reloader.status(),
   };
+  const ownSearch = lazily(() => createRequestSearch({ stories: telemetry.stories, log: telemetry.requestLog, clock }));
   const composed = compose({
     snapshot,
     home,
@@ -191,12 +194,10 @@ export function createGateway({
     happened: { ...events, budgetCrossed: (change) => telemetry.happenings.budgetCrossed(change) },
     metrics: metricsRoutes(adminParts),
     // A search of its own, so that holders of keys do not keep operators waiting.
-    ownUsage: ownUsageRoutes(
-      lazily(() => ({
-        ...adminParts,
-        search: createRequestSearch({ stories: telemetry.stories, log: telemetry.requestLog, clock }),
-      })),
-    ),
+    ownUsage: [
+      ...ownUsageRoutes(lazily(() => ({ ...adminParts, search: ownSearch() }))),
+      ...feedbackRoutes(() => ({ ...adminParts, search: ownSearch(), rated: ratingOf(telemetry) })),
+    ],
     batches: allBatchRoutes(() => {
       const { bodies, deadlines } = composed.state;
       const { now, wallTime } = clock;
@@ -208,6 +209,7 @@ export function createGateway({
       return createRouteTable([...adminRoutes(adminParts), ...dashboardRoutes({ ...adminParts, env })]);
     }),
     audit,
+    ratedBefore: telemetry.arms.ratedBefore,
     askAgain: createAskAgain({
       running: () => composed.running,
       queueClass: () => settings().batches.class,
@@ -343,6 +345,15 @@ async function agentSessionsOf({ settings, baseDir }: ConfigSnapshot, home: stri
 
 function usageOf(sums: ReturnType<StatsCollector["backend"]>): ReturnType<AdminParts["backendUsage"]> {
   return sums && { averageLatencyMs: averageLatency(sums), lastUsedMs: sums.lastUsedMs };
+}
+
+/** Counts the score that a client gives, for the target of the route that answered. */
+function ratingOf({ arms, events }: ReturnType<typeof createTelemetry>) {
+  return ({ route, arm }: RequestRecord, score: number, before: number | undefined): void => {
+    if (route === undefined || arm === undefined) return;
+    arms.rated({ route, arm }, score, before);
+    events.rated(route, arm, score);
+  };
 }
 
 /** The prompt files stay where they were at the start. */

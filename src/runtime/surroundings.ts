@@ -13,6 +13,7 @@ import type { KvTeller } from "../kv-index/kv-teller.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { RecordingResult, UploadResult } from "../metrics/gateway-events.ts";
+import type { ArmBook } from "../model-routes/arm-book.ts";
 import type { DescribedEndpoint } from "../openapi/operation.ts";
 import type { FlightsElsewhere } from "../pipeline/generate.ts";
 import type { RequestReporter } from "../pipeline/observe.ts";
@@ -81,6 +82,8 @@ export interface Surroundings {
         recordings: RecordingSink;
       }
     | undefined;
+  /** Takes the scores of targets of routes that are kept from earlier; undefined in a worker. */
+  ratedBefore?: ArmBook["ratedBefore"] | undefined;
   /** Asks this gateway a request of a replay; undefined in a worker. */
   askAgain?: AskAgain | undefined;
   /** A backend has become full, or has slots again; for processes that ask this one. */

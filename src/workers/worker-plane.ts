@@ -7,6 +7,7 @@ import { metricsRoutes } from "../admin/metrics.ts";
 import { ADMIN_PATHS } from "../admin/paths.ts";
 import { createRemoteAdmission } from "../admission/remote-admission.ts";
 import { allBatchRoutes } from "../api/batch-routes.ts";
+import { feedbackRoutes } from "../api/feedback.ts";
 import { ownUsageRoutes } from "../api/me-usage.ts";
 import type { BudgetEvents } from "../budgets/budgets-part.ts";
 import type { ConfigSnapshot } from "../config/compile/snapshot.ts";
@@ -116,13 +117,15 @@ function eventsFor({ event }: ReturnType<typeof createReports>): Surroundings["h
   };
 }
 
+function inPrimary(): never {
+  throw new Error("what became of requests is in the primary");
+}
+
 /** Of the public API, what the primary answers. */
 function routesOfPrimary(settings: () => ConfigSnapshot["settings"]) {
   return {
     metrics: metricsRoutes({ registry: undefined, settings }),
-    ownUsage: ownUsageRoutes(() => {
-      throw new Error("the counts are in the primary");
-    }),
+    ownUsage: [...ownUsageRoutes(inPrimary), ...feedbackRoutes(inPrimary)],
     batches: allBatchRoutes(() => {
       throw new Error("the batches are in the primary");
     }),

@@ -595,6 +595,12 @@ describe("observation", () => {
     await call("DELETE", "/admin/replays/{id}", { parameters: replayed });
     await call("GET", "/admin/replays/{id}", { parameters: replayed, status: 404 });
     await call("DELETE", "/admin/replays/{id}", { parameters: replayed, status: 404 });
+    await call("POST", "/v1/feedback", {
+      body: { request_id: parameters.id, score: 1, comment: "Good." },
+      status: 201,
+    });
+    await call("POST", "/v1/feedback", { body: { request_id: "x", score: 1 }, status: 404 });
+    await call("GET", "/admin/feedback", { query: "?limit=1" });
     await call("GET", "/admin/recordings/export", { query: "?shape=evals" });
     await call("GET", "/admin/recordings/export", { query: "?shape=odd", status: 400 });
     await call("GET", "/admin/datasets");
