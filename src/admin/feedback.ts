@@ -12,6 +12,7 @@ import {
   shape,
   text,
   time,
+  type ValueOf,
 } from "../openapi/json-schema.ts";
 import { type DescribedEndpoint, jsonAnswer, queryParameter } from "../openapi/operation.ts";
 import type { FeedbackQuery } from "../recording/feedback-rows.ts";
@@ -47,7 +48,7 @@ const FeedbackRecord = component(
   }),
 );
 
-const FeedbackList = component(
+export const FeedbackList = component(
   "FeedbackList",
   shape({
     feedback: described(list(FeedbackRecord), "The newest first."),
@@ -57,6 +58,8 @@ const FeedbackList = component(
     ),
   }),
 );
+
+export type FeedbackList = ValueOf<typeof FeedbackList>;
 
 const endpoint = adminGroup("Observation", schemasOf(FeedbackRecord, FeedbackList));
 

@@ -26,6 +26,7 @@ const EQUAL = {
 } as const;
 
 const FIELDS: Properties = {
+  id: { ...text, description: "Id of one recording." },
   text: { ...text, description: "All of these words, in the request or the answer." },
   ...Object.fromEntries(Object.entries(EQUAL).map(([name, description]) => [name, { ...text, description }])),
   outcome: { ...oneOfTexts(...SHOWN_OUTCOMES), description: "How it ended." },
@@ -54,12 +55,14 @@ export const pageParameters: readonly Parameter[] = [
 /** Throws 400 for a value that makes no sense. */
 export function readFilter(query: URLSearchParams, nowMs: number): RecordingFilter {
   const equal = Object.fromEntries(Object.keys(EQUAL).map((name) => [name, query.get(name) ?? undefined]));
+  const id = query.get("id");
   const outcome = query.get("outcome") ?? undefined;
   if (outcome !== undefined && !(SHOWN_OUTCOMES as readonly string[]).includes(outcome)) {
     throw badParameter("outcome", `one of ${SHOWN_OUTCOMES.join(", ")}`);
   }
   return {
     ...equal,
+    ...(id !== null && { ids: [id] }),
     ...readTimes(query, nowMs),
     outcome,
     text: readText(query),

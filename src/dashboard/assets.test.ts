@@ -8,7 +8,7 @@ import { packAssets, unpackAssets } from "./pack.ts";
 import { renderPage } from "./page.ts";
 
 /** Of everything that a browser loads for the dashboard, and of the script of the page for holders of keys. */
-const MOST_BYTES = 96_000;
+const MOST_BYTES = 99_000;
 const MOST_OWN_BYTES = 20_000;
 
 const WEB = join(import.meta.dir, "web");

@@ -61,6 +61,8 @@ export const recordingSection = defineSection({
     s3: s3.prefault({}).describe("For storage s3."),
   }),
   restartFields: ["path"],
+  // Conditions have no names: a list of them is one value.
+  entryNames: { match: ["name"] },
   filePaths: { path: { use: "data-folder" } },
   secretPaths: ["s3.access_key", "s3.secret_key"],
   sentTo: ["s3.endpoint", "s3.bucket", "s3.region"],

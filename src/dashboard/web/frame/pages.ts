@@ -18,6 +18,7 @@ import { OverviewPage } from "../pages/overview.tsx";
 import { PlaygroundPage } from "../pages/playground.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
 import { QueuePage } from "../pages/queue.tsx";
+import { ReplaysPage } from "../pages/replays.tsx";
 import { RequestPage } from "../pages/request.tsx";
 import { RequestsPage } from "../pages/requests.tsx";
 import { RoutesPage } from "../pages/routes.tsx";
@@ -43,6 +44,7 @@ const ENTRIES = {
   batches: { label: "Batches", page: BatchesPage },
   models: { label: "Models", page: ModelsPage, hasRange: true },
   queue: { label: "Queue", page: QueuePage },
+  replays: { label: "Replays", page: ReplaysPage, needs: "admin/replays" },
   routes: { label: "Routes", page: RoutesPage },
   fallback: { label: "Fallback chains", page: FallbackPage },
   keys: { label: "Keys", page: KeysPage },

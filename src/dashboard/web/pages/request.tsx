@@ -13,6 +13,7 @@ import { Marked, OutcomeMark } from "../parts/marks.tsx";
 import { Notice, Trouble } from "../parts/notice.tsx";
 import { Table } from "../parts/table.tsx";
 import { linkTo } from "../route.ts";
+import { RecordingCards } from "./request-recording.tsx";
 import { TimelineCard } from "./request-timeline.tsx";
 
 /** A request that runs is asked for again so often. */
@@ -39,6 +40,7 @@ export function RequestPage() {
           <Sentences {...data} />
           <TimelineCard story={data} />
           <Details {...data} />
+          <RecordingCards key={data.id} id={data.id} />
           <Attempts {...data} />
         </>
       )}
