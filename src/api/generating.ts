@@ -1,9 +1,10 @@
 // What every endpoint that asks a model says of itself, and what answers it.
 
 import { GENERATION_HEADERS } from "../openapi/headers.ts";
-import { ref, text } from "../openapi/json-schema.ts";
+import { oneOfTexts, ref, text } from "../openapi/json-schema.ts";
 import { at, type DescribedAnswer, type DescribedEndpoint, type Parameter } from "../openapi/operation.ts";
 import { PRIORITY_HEADER } from "../pipeline/queue-class.ts";
+import { RECORD_HEADER } from "../recording/recorder.ts";
 import { type GenerationEndpoint, type GenerationParts, generationEndpoint } from "./generation.ts";
 
 interface Generating
@@ -29,6 +30,13 @@ const priority: Parameter = {
   in: "header",
   description: "While the queue is on: the class of the request, one of admission.queue.classes.",
   schema: text,
+};
+
+const record: Parameter = {
+  name: RECORD_HEADER,
+  in: "header",
+  description: "While requests are recorded: no keeps this one from being recorded.",
+  schema: oneOfTexts("no"),
 };
 
 /** An endpoint that asks a model, under one path or several. */
@@ -60,7 +68,7 @@ export function generating(paths: readonly string[], parts: GenerationParts, ask
     tag: "Generation",
     summary,
     ...(description !== undefined && { description }),
-    parameters: [...parameters, priority],
+    parameters: [...parameters, priority, record],
     body: {
       schema: ref(request),
       ...(takes !== undefined && { types: [takes] }),

@@ -13,7 +13,7 @@ import type { Incomplete, RecordedBody, RecordingFacts } from "./recording.ts";
 type RecordingSettings = Settings["recording"];
 
 /** With the value "no" a client keeps its request from being recorded. */
-const RECORD_HEADER = "x-signalbox-record";
+export const RECORD_HEADER = "X-Signalbox-Record";
 
 /** The request as the recorder looks at it. */
 export interface AskedRequest {
@@ -105,6 +105,7 @@ export class RecordedExchange {
   #incomplete: Incomplete | null = null;
   #contentType = "";
   #isAnswered = false;
+  #isForgotten = false;
   #facts: RecordingFacts | undefined;
 
   constructor(
@@ -175,6 +176,14 @@ export class RecordedExchange {
     this.#finish();
   }
 
+  /** Nothing of it is kept. */
+  forget(): void {
+    this.#parts.allowance.giveBack(this.#heldBytes);
+    this.#heldBytes = 0;
+    this.#pieces.length = 0;
+    this.#isForgotten = true;
+  }
+
   /** The same stream; each piece is noted as it goes out, and taken from the source only when the client wants it. */
   #watched(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const reader = body.getReader();
@@ -211,7 +220,7 @@ export class RecordedExchange {
 
   #add(piece: Uint8Array): void {
     this.#answerBytes += piece.length;
-    if (this.#incomplete !== null || this.#isAnswered) return;
+    if (this.#incomplete !== null || this.#isAnswered || this.#isForgotten) return;
     const room = this.#parts.settings.max_body_bytes - this.#keptBytes;
     const kept = piece.length > room ? piece.subarray(0, room) : piece;
     if (kept.length < piece.length) this.#incomplete = "cut";

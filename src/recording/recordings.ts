@@ -12,7 +12,7 @@ import type { RecordingFilter } from "./filter.ts";
 import type { Bodies, SealedRecording } from "./recording.ts";
 import { type AskAgain, createReplays } from "./replays.ts";
 import { openRecording, sealRecording } from "./seal-recording.ts";
-import { type RecordingMark, RecordingStore, type StoredRecording } from "./store.ts";
+import { type RecordingPage, RecordingStore, type StoredRecording } from "./store.ts";
 import type { Vault } from "./vault.ts";
 
 type RecordingSettings = Settings["recording"];
@@ -143,9 +143,8 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
     read,
     replays,
     feedback: createFeedback(store.feedback, vault),
-    list(filter: RecordingFilter, page: { limit: number; behind?: RecordingMark | undefined }): StoredRecording[] {
-      return store.list(filter, wordDigest, page).filter((recording) => !isGone(recording));
-    },
+    list: (filter: RecordingFilter, page: RecordingPage): StoredRecording[] =>
+      store.list(filter, wordDigest, { ...page, oldestMs: oldestMs() }),
     /** Reads a line of a data set, and keeps it; a text says what is wrong with it. */
     async take(dataset: string, line: string): Promise<string | undefined> {
       const read = readLine(line);

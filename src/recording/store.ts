@@ -30,6 +30,11 @@ export interface RecordingMark {
   number: number;
 }
 
+export interface RecordingPage {
+  limit: number;
+  behind?: RecordingMark | undefined;
+}
+
 const COLUMNS = [
   ...["id", "owner", "atMs", "keyId", "userId", "organizationId", "model", "answeredBy", "route", "arm", "backend"],
   ...["operation", "stream", "status", "outcome", "durationMs", "firstByteMs", "inputTokens", "outputTokens", "cost"],
@@ -145,20 +150,20 @@ export class RecordingStore {
     });
   }
 
-  /** The newest first. */
+  /** The newest first. `oldestMs`: what clients asked before is gone, whether it was removed already or not. */
   list(
     filter: RecordingFilter,
     digest: (word: string) => number,
-    { limit, behind }: { limit: number; behind?: RecordingMark | undefined },
+    { limit, behind, oldestMs }: RecordingPage & { oldestMs: number },
   ): StoredRecording[] {
     const { sql, values } = toSql(filter, digest);
     const { atMs, number } = behind ?? { atMs: Number.MAX_SAFE_INTEGER, number: 0 };
     return this.#file.run((database) =>
       database
         .query<RecordingRowOfFile, (string | number)[]>(
-          `SELECT ${SHOWN} FROM recordings WHERE ${sql} AND (atMs, number) < (?, ?) ORDER BY atMs DESC, number DESC LIMIT ?`,
+          `SELECT ${SHOWN} FROM recordings WHERE ${sql} AND (dataset IS NOT NULL OR atMs >= ?) AND (atMs, number) < (?, ?) ORDER BY atMs DESC, number DESC LIMIT ?`,
         )
-        .all(...values, atMs, number, limit)
+        .all(...values, oldestMs, atMs, number, limit)
         .map(toRecording),
     );
   }

@@ -1,5 +1,6 @@
 // Asks the gateway itself a request of a replay: the whole way of a request, as the caller that the replay names.
 
+import { RECORD_HEADER } from "../recording/recorder.ts";
 import type { AnsweredAgain, AskAgain, ReplayedRequest } from "../recording/replays.ts";
 import type { FrameHandler } from "../server/handler.ts";
 import { type LaterRequest, withoutListener } from "../server/later-request.ts";
@@ -38,7 +39,7 @@ export function createAskAgain({ running, queueClass, costOf }: AskAgainParts): 
       headers: {
         "Content-Type": "application/json",
         "Content-Length": String(body.length),
-        "X-Signalbox-Record": "no",
+        [RECORD_HEADER]: "no",
       },
       body: body as Uint8Array<ArrayBuffer>,
       signal,

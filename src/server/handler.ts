@@ -230,7 +230,9 @@ class FramedCall implements Call {
       const client = this.#clientAddress();
       accessLog.write(level, context, { status, durationMs, reason: this.#reason, client }, bug);
     }
-    context.recording?.over(context.record);
+    // A line that a vendor's batch takes comes through here again, with its answer.
+    if (context.vendorTurn?.isHandedOver === true) context.recording?.forget();
+    else context.recording?.over(context.record);
     this.later?.over(context.record);
     context.record.settle();
   }

@@ -1,0 +1,91 @@
+import { expect, test } from "bun:test";
+import { documentSchema } from "../config/sections/registry.ts";
+import { JsonBody } from "../lib/request-body.ts";
+import { RequestRecord } from "../stats/request-record.ts";
+import { createRecorder, type FinishedRecording } from "./recorder.ts";
+
+const NOTHING = { costOf: () => 0, now: () => 0, wallTime: () => 0, random: () => 0 };
+
+function started(memory: number, recording: object = {}) {
+  const { recording: settings } = documentSchema.parse({ recording: { enabled: true, redact: false, ...recording } });
+  const seen = { held: 0, dropped: 0, finished: [] as FinishedRecording[] };
+  const recorder = createRecorder({
+    ...NOTHING,
+    settings,
+    allowance: {
+      take(bytes) {
+        if (seen.held + bytes > memory) return false;
+        seen.held += bytes;
+        return true;
+      },
+      giveBack(bytes) {
+        seen.held -= bytes;
+      },
+    },
+    finished(recorded, heldBytes) {
+      seen.finished.push(recorded);
+      seen.held -= heldBytes;
+    },
+    dropped: () => seen.dropped++,
+  });
+  const record = new RequestRecord("own-1", "id", 0, () => 0);
+  const bytes = new TextEncoder().encode(JSON.stringify({ model: "m", prompt: "x".repeat(100) }));
+  const begin = () =>
+    recorder.begin({
+      ...{ record, caller: undefined, clientHeaders: new Headers(), path: "/v1/completions" },
+      body: new JsonBody(bytes, JSON.parse(new TextDecoder().decode(bytes))),
+      subject: () => {
+        throw new Error("no condition looks at it");
+      },
+    });
+  return { begin, seen, record, bytes };
+}
+
+const streamOf = (...pieces: string[]) =>
+  new Response(
+    new ReadableStream({
+      start(controller) {
+        for (const piece of pieces) controller.enqueue(new TextEncoder().encode(piece));
+        controller.close();
+      },
+    }),
+  );
+
+test("memory is taken while a request is open, and given back when it is finished or forgotten", async () => {
+  const { begin, seen, record, bytes } = started(10_000);
+  const exchange = begin();
+  expect(seen.held).toBe(bytes.length);
+  expect(await exchange?.answered(streamOf("one ", "two"), true).text()).toBe("one two");
+  expect(seen.finished).toEqual([]);
+  exchange?.over(record);
+  expect(seen.finished.map(({ answer }) => Buffer.from(answer.content).toString())).toEqual(["one two"]);
+  expect(seen.held).toBe(0);
+  const forgotten = begin();
+  forgotten?.forget();
+  expect(await forgotten?.answered(streamOf("three"), true).text()).toBe("three");
+  expect(seen.held).toBe(0);
+  expect(seen.finished).toHaveLength(1);
+});
+
+test("without memory a request is dropped and counted, and an answer is cut", async () => {
+  const { begin, seen, record, bytes } = started(0);
+  expect(begin()).toBeUndefined();
+  expect(seen.dropped).toBe(1);
+  const little = started(bytes.length + 4);
+  const exchange = little.begin();
+  expect(await exchange?.answered(streamOf("one ", "two"), true).text()).toBe("one two");
+  exchange?.over(record);
+  const [{ answer } = { answer: undefined }] = little.seen.finished;
+  expect(answer).toMatchObject({ incomplete: "cut", bytes: 7 });
+  expect(Buffer.from(answer?.content ?? []).toString()).toBe("one ");
+});
+
+test("either end may come first", async () => {
+  const { begin, seen, record } = started(10_000);
+  const exchange = begin();
+  const response = exchange?.answered(streamOf("late"), true);
+  exchange?.over(record);
+  expect(seen.finished).toEqual([]);
+  await response?.text();
+  expect(seen.finished).toHaveLength(1);
+});
