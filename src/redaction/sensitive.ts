@@ -1,6 +1,9 @@
 // What of a text is personal or secret by its form: e-mail addresses, phone and card numbers, bank accounts, keys of vendors. Pure.
 
-type SensitiveKind = "email" | "phone" | "card" | "iban" | "key";
+/** In the order in which they are looked for: what is found first is no other thing. */
+export const SENSITIVE_KINDS = ["key", "email", "iban", "card", "phone"] as const;
+
+export type SensitiveKind = (typeof SENSITIVE_KINDS)[number];
 
 /** Offsets are UTF-16 code units; `end` is exclusive. */
 export interface Finding {
@@ -10,47 +13,60 @@ export interface Finding {
 }
 
 interface Pattern {
-  kind: SensitiveKind;
-  pattern: RegExp;
+  find: RegExp;
   /** What the pattern cannot say; left out: every match counts. */
   isValid?(match: string): boolean;
 }
 
+/** Keys of well-known vendors, tokens that are signed, and private keys. */
+const KEYS = [
+  /sk-[A-Za-z0-9_-]{16,200}/,
+  /(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{16,200}/,
+  /gh[pousr]_[A-Za-z0-9]{30,255}/,
+  /github_pat_\w{22,255}/,
+  /glpat-[\w-]{16,200}/,
+  /xox[abeoprs]-[A-Za-z0-9-]{10,250}/,
+  /(?:AKIA|ASIA)[A-Z0-9]{16}/,
+  /AIza[\w-]{35}/,
+  /(?:hf|gsk|r8)_[A-Za-z0-9]{20,200}/,
+  /npm_[A-Za-z0-9]{30,200}/,
+  /eyJ[\w-]{10,2000}\.eyJ[\w-]{10,4000}\.[\w-]{10,2000}/,
+  /-----BEGIN (?:[A-Z]{1,10} )?PRIVATE KEY-----[A-Za-z0-9+/=\s]{1,8192}-----END (?:[A-Z]{1,10} )?PRIVATE KEY-----/,
+];
+
+/** Numbers with the prefix of a country or of a trunk line, and those of North America. */
+const PHONES = [
+  /(?:\+[1-9]\d{0,2}|\(?0\d{1,5}\)?)(?:[ ./-]{0,2}\(?\d{1,6}\)?){2,6}/,
+  /\(\d{3}\) ?\d{3}[ .-]\d{4}/,
+  /\d{3}[.-]\d{3}[.-]\d{4}/,
+];
+
+const anyOf = (patterns: readonly RegExp[]) => patterns.map(({ source }) => source).join("|");
+
 /** Every repetition has an upper bound, so that a hostile text cannot make the search slow. */
-const PATTERNS: readonly Pattern[] = [
-  {
-    kind: "key",
-    pattern:
-      /(?<![\w-])(?:sk-[A-Za-z0-9_-]{16,200}|(?:sk|pk|rk)_(?:live|test)_[A-Za-z0-9]{16,200}|gh[pousr]_[A-Za-z0-9]{30,200}|github_pat_\w{30,200}|glpat-[\w-]{16,200}|xox[abeprs]-[A-Za-z0-9-]{10,200}|AKIA[A-Z0-9]{16}|ASIA[A-Z0-9]{16}|AIza[\w-]{35}|hf_[A-Za-z0-9]{20,200}|gsk_[A-Za-z0-9]{20,200}|r8_[A-Za-z0-9]{20,200}|npm_[A-Za-z0-9]{30,200}|eyJ[\w-]{10,2000}\.eyJ[\w-]{10,4000}\.[\w-]{10,2000})(?![\w-])/g,
-  },
-  {
-    kind: "email",
-    pattern: /(?<![\w.%+-])[A-Za-z0-9_%+-][\w.%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])/g,
-  },
-  {
-    kind: "iban",
-    pattern: /(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])/g,
+const PATTERNS: Readonly<Record<SensitiveKind, Pattern>> = {
+  key: { find: new RegExp(`(?<![\\w-])(?:${anyOf(KEYS)})(?![\\w-])`, "g") },
+  email: { find: /(?<![\w.%+-])[A-Za-z0-9_%+-][\w.%+-]{0,63}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])/g },
+  iban: {
+    find: /(?<![A-Za-z0-9])[A-Z]{2}\d{2}(?: ?[A-Z0-9]{4}){2,7}(?: ?[A-Z0-9]{1,3})?(?![A-Za-z0-9])/g,
     isValid: isIban,
   },
-  { kind: "card", pattern: /(?<![\d.+-])\d(?:[ -]?\d){12,18}(?![\d-])/g, isValid: isCard },
-  {
-    kind: "phone",
-    pattern:
-      /(?<![\w.+/-])(?:\+[1-9]\d{0,2}(?:[ .()/-]{0,3}\d{1,5}){2,6}|00[1-9]\d(?:[ ./-]\d{2,5}){2,5}|\(\d{3}\) ?\d{3}[ .-]\d{4}|\d{3}[.-]\d{3}[.-]\d{4}|0\d{2,4}[ /-]\d{3,8}(?:[ -]\d{2,5}){0,3})(?![\w-])/g,
-    isValid: isPhone,
-  },
-];
+  card: { find: /(?<![\d.,+-])\d(?:[ -]?\d){12,18}(?![\d-])/g, isValid: isCard },
+  phone: { find: new RegExp(`(?<![\\w.+/-])(?:${anyOf(PHONES)})(?![\\w-])`, "g"), isValid: isPhone },
+};
 
 /** Takes the place of what was found: a sign that no pattern matches. */
 const FOUND = "[";
 
 /** In their order, without overlaps: what one pattern has found, those behind it in the list do not see. */
-export function sensitiveIn(text: string): Finding[] {
+export function sensitiveIn(text: string, kinds: readonly SensitiveKind[] = SENSITIVE_KINDS): Finding[] {
   const found: Finding[] = [];
   let rest = text;
-  for (const { kind, pattern, isValid } of PATTERNS) {
+  for (const kind of SENSITIVE_KINDS) {
+    if (!kinds.includes(kind)) continue;
+    const { find, isValid } = PATTERNS[kind];
     const before = found.length;
-    for (const match of rest.matchAll(pattern)) {
+    for (const match of rest.matchAll(find)) {
       if (isValid?.(match[0]) !== false) found.push({ kind, start: match.index, end: match.index + match[0].length });
     }
     rest = without(rest, found.slice(before));
@@ -81,7 +97,16 @@ export function placeholder(kind: SensitiveKind): string {
 
 /** The same text where nothing was found. */
 export function redacted(text: string): string {
-  return spliced(text, sensitiveIn(text), ({ kind }) => placeholder(kind));
+  return withReplaced(text, SENSITIVE_KINDS, placeholder);
+}
+
+/** @param replacement - of what was found */
+export function withReplaced(
+  text: string,
+  kinds: readonly SensitiveKind[],
+  replacement: (kind: SensitiveKind, found: string) => string,
+): string {
+  return spliced(text, sensitiveIn(text, kinds), ({ kind, start, end }) => replacement(kind, text.slice(start, end)));
 }
 
 /** The Luhn check of card numbers, whose first digits name an industry that issues cards. */

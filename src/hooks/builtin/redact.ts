@@ -1,13 +1,13 @@
 // Built-in hook: takes personal data and keys out of requests, and puts them back into answers.
 
 import type { JsonObject } from "../../lib/json.ts";
+import { SENSITIVE_KINDS, type SensitiveKind, withReplaced } from "../../redaction/sensitive.ts";
 import { change, defineHook, pass } from "../define.ts";
 import { changeTexts } from "./body-texts.ts";
 import { booleanIn, checkNames, listIn } from "./option-fields.ts";
-import { PATTERNS, REDACTED, type Redacted } from "./patterns.ts";
 
 interface RedactOptions {
-  kinds: readonly Redacted[];
+  kinds: readonly SensitiveKind[];
   putBack: boolean;
 }
 
@@ -20,26 +20,19 @@ const UNFINISHED = /\[(?:[A-Z]{0,5}|(?:EMAIL|PHONE|CARD|IBAN|KEY)_[a-z0-9]{0,8})
 const MAX_VALUES = 1_000;
 
 /** The same value has the same placeholder, so that prompts stay alike from turn to turn; without the salt it tells nothing. */
-function placeholderOf(kind: Redacted, value: string, salt: string): string {
+function placeholderOf(kind: SensitiveKind, value: string, salt: string): string {
   const digest = new Bun.CryptoHasher("sha256", salt).update(value).digest();
   const letters = [...digest.subarray(0, 8)].map((byte) => (byte % 36).toString(36)).join("");
   return `[${kind.toUpperCase()}_${letters}]`;
 }
 
 /** @param values - filled with what was taken out */
-export function redactText(text: string, kinds: readonly Redacted[], salt: string, values: Values): string {
-  let redacted = text;
-  for (const kind of REDACTED) {
-    if (!kinds.includes(kind)) continue;
-    const { find, isOne } = PATTERNS[kind];
-    redacted = redacted.replaceAll(find, (found) => {
-      if (isOne?.(found) === false) return found;
-      const placeholder = placeholderOf(kind, found, salt);
-      if (Object.keys(values).length < MAX_VALUES) values[placeholder] ??= found;
-      return placeholder;
-    });
-  }
-  return redacted;
+export function redactText(text: string, kinds: readonly SensitiveKind[], salt: string, values: Values): string {
+  return withReplaced(text, kinds, (kind, found) => {
+    const placeholder = placeholderOf(kind, found, salt);
+    if (Object.keys(values).length < MAX_VALUES) values[placeholder] ??= found;
+    return placeholder;
+  });
 }
 
 export function putBack(text: string, values: Values, isJson = false): string {
@@ -53,7 +46,10 @@ export function putBack(text: string, values: Values, isJson = false): string {
 export default defineHook<RedactOptions>({
   options(given) {
     checkNames(given, ["kinds", "put_back"]);
-    return { kinds: listIn(given, "kinds", REDACTED) as Redacted[], putBack: booleanIn(given, "put_back", true) };
+    return {
+      kinds: listIn(given, "kinds", SENSITIVE_KINDS) as SensitiveKind[],
+      putBack: booleanIn(given, "put_back", true),
+    };
   },
   chunks: { by: "delta", parts: ["text", "refusal", "reasoning", "tool-call"] },
 
