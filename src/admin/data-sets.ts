@@ -143,7 +143,7 @@ async function* linesOf(store: Recordings, filter: RecordingFilter, lineShape: D
   let behind: StoredRecording | undefined;
   let left = limit;
   for (;;) {
-    const page = store.list(filter, { limit: PAGE, behind });
+    const page = await store.list(filter, { limit: PAGE, behind });
     for (const recording of page) {
       const line = await lineFor(store, recording, lineShape);
       if (line === undefined) continue;

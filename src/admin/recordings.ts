@@ -42,7 +42,7 @@ export function recordingRoutes({ recordings, settings, clock }: RecordingRouteP
         const page = readPage(query);
         const filter = readFilter(query, clock.wallTime());
         const store = await openedRecordings(recordings);
-        const found = store === undefined ? [] : inStore(() => store.list(filter, page));
+        const found = store === undefined ? [] : await inStore(() => store.list(filter, page));
         const last = found.length < page.limit ? undefined : found.at(-1);
         return answer(call, {
           enabled: settings().recording.enabled,

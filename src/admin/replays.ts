@@ -47,7 +47,7 @@ export function replayRoutes(parts: ReplayRouteParts): DescribedEndpoint[] {
         const store = await openedRecordings(recordings);
         if (store === undefined) throw nothingRecorded();
         const spec = await readSpec(parts, asked);
-        const ids = inStore(() => meantBy(store, asked.recordings, parts.clock.wallTime()));
+        const ids = await inStore(() => meantBy(store, asked.recordings, parts.clock.wallTime()));
         const replay = inStore(() => store.replays.start(spec, ids));
         const change = { section: "replays", field: "recordings", from: 0, to: ids.length };
         call.deed = { subject: replay.id, changes: [change] };
@@ -110,7 +110,7 @@ function nothingRecorded(): GatewayError {
   });
 }
 
-function meantBy(store: Recordings, asked: ReplayRequest["recordings"], nowMs: number): string[] {
+async function meantBy(store: Recordings, asked: ReplayRequest["recordings"], nowMs: number): Promise<string[]> {
   const ids = typeof asked === "string" ? [asked] : Array.isArray(asked) ? (asked as string[]) : undefined;
   if (ids !== undefined) {
     if (ids.length === 0 || ids.length > MOST_ITEMS) throw wrong("recordings", `expected 1 to ${MOST_ITEMS} ids`);
@@ -127,9 +127,9 @@ function meantBy(store: Recordings, asked: ReplayRequest["recordings"], nowMs: n
   if (!/^\d{1,4}$/.test(limit) || Number(limit) < 1 || Number(limit) > MOST_ITEMS) {
     throw wrong("recordings.limit", `expected a whole number from 1 to ${MOST_ITEMS}`);
   }
-  const found = store.list(readFilter(query, nowMs), { limit: Number(limit) }).map(({ id }) => id);
+  const found = await store.list(readFilter(query, nowMs), { limit: Number(limit) });
   if (found.length === 0) throw wrong("recordings", "no recording is meant by this filter");
-  return found;
+  return found.map(({ id }) => id);
 }
 
 /** Throws 400 for what cannot be asked. */

@@ -52,8 +52,8 @@ export interface Bodies {
 export interface SealedRecording {
   facts: RecordingFacts;
   sealed: Uint8Array;
-  /** Digests of the words that it is found by. */
-  words: readonly number[];
+  /** Digests of the words that it is found by, one behind the other. */
+  words: Uint8Array;
 }
 
 /** Resolves when it is kept; rejects where it cannot be. */

@@ -24,6 +24,13 @@ const ROUND = 256;
 /** Beyond the bodies: heads, and what compression adds to what cannot be compressed. */
 const OVERHEAD_BYTES = 1024 ** 2;
 
+/** Recordings that one step of a deletion removes. */
+const REMOVED = 64;
+
+function others(): Promise<void> {
+  return new Promise((resolve) => setImmediate(resolve));
+}
+
 export type Recordings = ReturnType<typeof openRecordings>;
 
 interface RecordingsParts {
@@ -39,7 +46,6 @@ interface RecordingsParts {
 
 export function openRecordings({ folder, settings, vault, clock, ask, log }: RecordingsParts) {
   const store = new RecordingStore({ path: join(folder, "recordings.db"), log, maxBytes: settings().max_bytes });
-  const { wordDigest } = vault;
   /** Objects that are being written: they are not to be removed yet. */
   const uploading = new Set<string>();
   const tending = setInterval(() => void tend(), TEND_EVERY_MS);
@@ -95,7 +101,7 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
   }
 
   async function stepByStep(step: () => boolean): Promise<void> {
-    while (!isClosed && step()) await new Promise<void>((resolve) => setImmediate(resolve));
+    while (!isClosed && step()) await others();
   }
 
   /** Removes what is too old, and the objects of what was removed. */
@@ -133,6 +139,20 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
     return sealed && (await openRecording(recording, sealed, vault));
   }
 
+  /** The newest first; requests have their turn while it is looked for words. */
+  async function list(filter: RecordingFilter, { limit, behind }: RecordingPage): Promise<StoredRecording[]> {
+    const all: StoredRecording[] = [];
+    let from = behind;
+    for (;;) {
+      const page = { limit: limit - all.length, behind: from, oldestMs: oldestMs() };
+      const { found, next } = store.listStep(filter, vault.wordDigests, page);
+      all.push(...found);
+      if (next === undefined || all.length === limit || isClosed) return all;
+      from = next;
+      await others();
+    }
+  }
+
   const { wallTime } = clock;
   const replays = createReplays({ rows: store.replays, vault, find, read, ask, wallTime, log });
 
@@ -143,8 +163,7 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
     read,
     replays,
     feedback: createFeedback(store.feedback, vault),
-    list: (filter: RecordingFilter, page: RecordingPage): StoredRecording[] =>
-      store.list(filter, wordDigest, { ...page, oldestMs: oldestMs() }),
+    list,
     /** Reads a line of a data set, and keeps it; a text says what is wrong with it. */
     async take(dataset: string, line: string): Promise<string | undefined> {
       const read = readLine(line);
@@ -157,14 +176,16 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
     /** Returns how many there were. Their objects in a bucket are removed behind it. */
     async remove(filter: RecordingFilter): Promise<number> {
       let count = 0;
-      await stepByStep(() => {
-        const removed = store.removeStep(filter, wordDigest);
-        count += removed;
-        return removed > 0;
-      });
+      for (;;) {
+        const found = await list(filter, { limit: REMOVED });
+        if (found.length === 0) break;
+        store.removeIds(found.map(({ id }) => id));
+        count += found.length;
+        await others();
+      }
       // Whose recordings are deleted as a whole, of that one nothing is left.
-      const { key, user, ...others } = filter;
-      const isWhole = Object.values(others).every((value) => value === undefined);
+      const { key, user, ...further } = filter;
+      const isWhole = Object.values(further).every((value) => value === undefined);
       if (isWhole && (key !== undefined || user !== undefined)) store.feedback.remove({ key, user });
       void tend();
       return count;

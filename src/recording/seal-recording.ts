@@ -7,6 +7,7 @@ import { redactBody } from "./redact-body.ts";
 import type { Vault } from "./vault.ts";
 import { textsOf, wordsOf } from "./words.ts";
 
+const SMALL_BYTES = 32 * 1024;
 const NOTHING = new Uint8Array(0);
 
 export async function sealRecording(
@@ -14,17 +15,20 @@ export async function sealRecording(
   { vault, redacts }: { vault: Vault; redacts: boolean },
 ): Promise<SealedRecording> {
   const request = redacts ? redactedBody(bodies.request) : bodies.request;
-  await others();
+  // Small bodies take less time than a turn of the event loop.
+  const isSmall = bodies.request.content.length + bodies.answer.content.length < SMALL_BYTES;
+  if (!isSmall) await others();
   const answer = redacts ? redactedBody(bodies.answer) : bodies.answer;
-  await others();
+  if (!isSmall) await others();
   const told = readAnswer(facts.operation, answer, facts.status);
   const texts = [
     ...textsOf(request.content),
     ...(told === undefined ? textsOf(answer.content) : answerTexts(told.parts)),
   ];
-  const words = [...wordsOf(texts)].map(vault.wordDigest);
-  await others();
-  const compressed = await Bun.zstdCompress(packBodies({ path, request, answer }));
+  const words = vault.wordDigests(wordsOf(texts));
+  if (!isSmall) await others();
+  const packed = packBodies({ path, request, answer });
+  const compressed = isSmall ? Bun.zstdCompressSync(packed, { level: 1 }) : await Bun.zstdCompress(packed);
   return { facts, sealed: vault.seal(facts.owner, facts.id, compressed), words };
 }
 

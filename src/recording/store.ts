@@ -5,9 +5,10 @@ import type { Database } from "bun:sqlite";
 import { ResilientDatabase, StorageError, statement } from "../lib/resilient-database.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createFeedbackRows, FEEDBACK_SCHEMA } from "./feedback-rows.ts";
-import { type RecordingFilter, toSql } from "./filter.ts";
+import { type RecordingFilter, type SqlValue, toSql } from "./filter.ts";
 import type { RecordingFacts, SealedRecording } from "./recording.ts";
 import { createReplayRows, REPLAY_SCHEMA, type ReplayRows } from "./replay-rows.ts";
+import type { Vault } from "./vault.ts";
 
 interface StoreParts {
   /** Absolute. */
@@ -49,12 +50,10 @@ const SCHEMA = `
 CREATE TABLE recordings (
   number INTEGER PRIMARY KEY,
   ${COLUMNS.map((name) => `${name} ${NUMBERS.has(name) ? "REAL" : "TEXT"}`).join(", ")},
-  bytes INTEGER NOT NULL, isElsewhere INTEGER NOT NULL, sealed BLOB
+  bytes INTEGER NOT NULL, isElsewhere INTEGER NOT NULL, words BLOB NOT NULL, sealed BLOB
 ) STRICT;
 CREATE UNIQUE INDEX recordings_by_id ON recordings (id);
 CREATE INDEX recordings_by_time ON recordings (atMs, number);
-CREATE TABLE words (word INTEGER NOT NULL, number INTEGER NOT NULL, PRIMARY KEY (word, number)) STRICT, WITHOUT ROWID;
-CREATE INDEX words_of_recordings ON words (number);
 CREATE TABLE doomed (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 ${REPLAY_SCHEMA};
 ${FEEDBACK_SCHEMA}`;
@@ -62,9 +61,11 @@ ${FEEDBACK_SCHEMA}`;
 const SHOWN = ["number", ...COLUMNS, "bytes", "isElsewhere"].join(", ");
 /** What the row and its place in the indexes take, about. */
 const ROW_BYTES = 600;
-const WORD_BYTES = 32;
 /** Removed in one step, before requests have their turn. */
 const STEP = 64;
+/** Rows that one step of a search for words looks through. */
+const SCANNED = 2_000;
+const NEWEST: RecordingMark = { atMs: Number.MAX_SAFE_INTEGER, number: 0 };
 /** The database itself, without any recording. */
 const EMPTY_BYTES = 1024 ** 2;
 
@@ -104,22 +105,15 @@ export class RecordingStore {
 
   /** All of it or nothing; the oldest make room. @param isElsewhere - a bucket has the bodies */
   add({ facts, sealed, words }: SealedRecording, isElsewhere: boolean): void {
-    const bytes = sealed.length + words.length * WORD_BYTES + ROW_BYTES;
+    const bytes = sealed.length + words.length + ROW_BYTES;
     const insert = (database: Database, counted: { bytes: number }) => {
       while (counted.bytes + bytes > this.#maxBytes && this.#removeOldest(database, counted)) {}
       database
         .transaction(() => {
           const values = COLUMNS.map((name) => toValue(facts[name]));
           const places = COLUMNS.map(() => "?").join(", ");
-          const sql = `INSERT INTO recordings (${COLUMNS.join(", ")}, bytes, isElsewhere, sealed) VALUES (${places}, ?, ?, ?)`;
-          const { lastInsertRowid } = statement(database, sql).run(
-            ...values,
-            bytes,
-            Number(isElsewhere),
-            isElsewhere ? null : sealed,
-          );
-          const addWord = statement(database, "INSERT OR IGNORE INTO words VALUES (?, ?)");
-          for (const word of words) addWord.run(word, Number(lastInsertRowid));
+          const sql = `INSERT INTO recordings (${COLUMNS.join(", ")}, bytes, isElsewhere, words, sealed) VALUES (${places}, ?, ?, ?, ?)`;
+          statement(database, sql).run(...values, bytes, Number(isElsewhere), words, isElsewhere ? null : sealed);
           if (isElsewhere) statement(database, "DELETE FROM doomed WHERE id = ?").run(facts.id);
         })
         .immediate();
@@ -150,22 +144,34 @@ export class RecordingStore {
     });
   }
 
-  /** The newest first. `oldestMs`: what clients asked before is gone, whether it was removed already or not. */
-  list(
+  /**
+   * The newest first. `oldestMs`: what clients asked before is gone, whether it was removed already or not. Where words are
+   * looked for, only so many rows are looked through, and `next` says where to go on.
+   */
+  listStep(
     filter: RecordingFilter,
-    digest: (word: string) => number,
-    { limit, behind, oldestMs }: RecordingPage & { oldestMs: number },
-  ): StoredRecording[] {
-    const { sql, values } = toSql(filter, digest);
-    const { atMs, number } = behind ?? { atMs: Number.MAX_SAFE_INTEGER, number: 0 };
-    return this.#file.run((database) =>
-      database
-        .query<RecordingRowOfFile, (string | number)[]>(
-          `SELECT ${SHOWN} FROM recordings WHERE ${sql} AND (dataset IS NOT NULL OR atMs >= ?) AND (atMs, number) < (?, ?) ORDER BY atMs DESC, number DESC LIMIT ?`,
+    digests: Vault["wordDigests"],
+    { limit, behind = NEWEST, oldestMs }: RecordingPage & { oldestMs: number },
+  ): { found: StoredRecording[]; next: RecordingMark | undefined } {
+    const { sql, values } = toSql(filter, digests);
+    const from = [behind.atMs, behind.number];
+    const rows = "FROM recordings WHERE (atMs, number) < (?, ?) ORDER BY atMs DESC, number DESC";
+    return this.#file.run((database) => {
+      const isScan = filter.text !== undefined;
+      const end = isScan
+        ? statement<RecordingMark>(database, `SELECT atMs, number ${rows} LIMIT 1 OFFSET ${SCANNED}`).get(...from)
+        : null;
+      const until = end === null ? [] : [end.atMs, end.number];
+      const bound = end === null ? "" : "AND (atMs, number) >= (?, ?)";
+      const found = database
+        .query<RecordingRowOfFile, SqlValue[]>(
+          `SELECT ${SHOWN} FROM recordings WHERE (atMs, number) < (?, ?) ${bound}
+          AND (dataset IS NOT NULL OR atMs >= ?) AND ${sql} ORDER BY atMs DESC, number DESC LIMIT ?`,
         )
-        .all(...values, oldestMs, atMs, number, limit)
-        .map(toRecording),
-    );
+        .all(...from, ...until, oldestMs, ...values, limit)
+        .map(toRecording);
+      return { found, next: end ?? undefined };
+    });
   }
 
   /** In the order of their names. */
@@ -177,10 +183,10 @@ export class RecordingStore {
     });
   }
 
-  /** Some of those that the filter means. Returns how many. */
-  removeStep(filter: RecordingFilter, digest: (word: string) => number): number {
-    const { sql, values } = toSql(filter, digest);
-    return this.#file.run((database, counted) => this.#remove(database, counted, sql, values, STEP));
+  /** Some of those that have these ids. */
+  removeIds(ids: readonly string[]): void {
+    const places = ids.map(() => "?").join(", ");
+    this.#file.run((database, counted) => this.#remove(database, counted, `id IN (${places})`, ids, ids.length));
   }
 
   /** Some of those that clients asked for before a time. True: there are more. */
@@ -235,7 +241,6 @@ export class RecordingStore {
     database
       .transaction(() => {
         for (const { number, id, isElsewhere } of found) {
-          statement(database, "DELETE FROM words WHERE number = ?").run(number);
           statement(database, "DELETE FROM replay_items WHERE recording = ?").run(id);
           statement(database, "DELETE FROM recordings WHERE number = ?").run(number);
           if (isElsewhere) statement(database, "INSERT OR IGNORE INTO doomed VALUES (?)").run(id);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import fc from "fast-check";
-import { createVault, readVaultKey } from "./vault.ts";
+import { createVault, DIGEST_BYTES, readVaultKey } from "./vault.ts";
 
 const vault = createVault(new Uint8Array(32).fill(7));
 const bytes = fc.uint8Array({ maxLength: 2_000 });
@@ -32,14 +32,18 @@ test("a changed or shortened content is not opened", () => {
   );
 });
 
-test("digests of words are whole numbers that depend on the key", () => {
+test("digests of words depend on the word and the key, and on nothing else", () => {
   const other = createVault(new Uint8Array(32).fill(8));
   fc.assert(
-    fc.property(fc.string(), (word) => {
-      const digest = vault.wordDigest(word);
-      expect(Number.isSafeInteger(digest)).toBe(true);
-      expect(vault.wordDigest(word)).toBe(digest);
-      expect(other.wordDigest(word)).not.toBe(digest);
+    fc.property(fc.uniqueArray(fc.string(), { maxLength: 20 }), (words) => {
+      const digests = vault.wordDigests(words);
+      expect(digests.length).toBe(words.length * DIGEST_BYTES);
+      const single = words.map((word) => Buffer.from(vault.wordDigests([word])).toString("hex"));
+      expect(single.join("")).toBe(Buffer.from(digests).toString("hex"));
+      expect(new Set(single).size).toBe(words.length);
+      for (const [index, word] of words.entries()) {
+        expect(Buffer.from(other.wordDigests([word])).toString("hex")).not.toBe(single[index] as string);
+      }
     }),
   );
 });

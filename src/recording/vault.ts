@@ -9,8 +9,10 @@ const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
 const TAG_BYTES = 16;
 const FORM = 1;
-/** Of a word's digest: a whole number that JavaScript and SQLite both hold. */
-const WORD_BYTES = 6;
+const BLOCK_BYTES = 16;
+const BLOCK_NUMBERS = 4;
+/** Of a word's digest. */
+export const DIGEST_BYTES = 4;
 const MOST_OWNERS = 1_000;
 
 export interface Vault {
@@ -18,7 +20,8 @@ export interface Vault {
   seal(owner: string, id: string, content: Uint8Array): Uint8Array;
   /** Undefined where it was sealed with another key, for another owner or id, or was changed. */
   open(owner: string, id: string, sealed: Uint8Array): Uint8Array | undefined;
-  wordDigest(word: string): number;
+  /** One behind the other, each of DIGEST_BYTES. */
+  wordDigests(words: Iterable<string>): Uint8Array;
 }
 
 export function createVault(master: Uint8Array): Vault {
@@ -53,9 +56,22 @@ export function createVault(master: Uint8Array): Vault {
         return undefined;
       }
     },
-    wordDigest(word) {
-      const digest = new Bun.CryptoHasher("sha256", wordKey).update(word).digest();
-      return digest.readUIntBE(0, WORD_BYTES);
+    wordDigests(words) {
+      const all = [...words];
+      // AES of one block is the keyed function, so that all words are one call.
+      const blocks = new Uint32Array(all.length * BLOCK_NUMBERS);
+      for (let index = 0; index < all.length; index++) {
+        const word = all[index] as string;
+        blocks[index * BLOCK_NUMBERS] = Bun.hash.xxHash32(word, 0);
+        blocks[index * BLOCK_NUMBERS + 1] = Bun.hash.xxHash32(word, 1);
+      }
+      const cipher = createCipheriv("aes-256-ecb", wordKey, null).setAutoPadding(false);
+      const sealed = Buffer.concat([cipher.update(new Uint8Array(blocks.buffer)), cipher.final()]);
+      const digests = new Uint8Array(all.length * DIGEST_BYTES);
+      for (let at = 0; at < digests.length; at++) {
+        digests[at] = sealed[Math.floor(at / DIGEST_BYTES) * BLOCK_BYTES + (at % DIGEST_BYTES)] as number;
+      }
+      return digests;
     },
   };
 }

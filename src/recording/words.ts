@@ -17,8 +17,11 @@ export function wordsOf(texts: Iterable<string>): Set<string> {
   let left = MOST_CHARACTERS;
   for (const text of texts) {
     if (BASE64.test(text)) continue;
-    for (const [run] of text.slice(0, left).normalize("NFKC").toLowerCase().matchAll(WORD)) {
-      for (const word of UNSPACED.test(run) ? pairsOf(run) : [run]) words.add(word);
+    const plain = text.slice(0, left).normalize("NFKC").toLowerCase();
+    const hasUnspaced = UNSPACED.test(plain);
+    for (const run of plain.match(WORD) ?? []) {
+      if (hasUnspaced && UNSPACED.test(run)) for (const pair of pairsOf(run)) words.add(pair);
+      else words.add(run);
       if (words.size >= MOST_WORDS) return new Set([...words].slice(0, MOST_WORDS));
     }
     left -= text.length;
