@@ -48,7 +48,7 @@ const DataSetImport = component(
   }),
 );
 
-const endpoint = adminGroup("Observation", schemasOf(DataSet, DataSetList, DataSetImport));
+const endpoint = adminGroup("Recordings", schemasOf(DataSet, DataSetList, DataSetImport));
 
 type DataSetParts = Pick<AdminParts, "recordings" | "clock">;
 
@@ -99,10 +99,13 @@ export function dataSetRoutes({ recordings, clock }: DataSetParts): DescribedEnd
       summary: "Import lines of OpenAI's fine-tuning or evals files as recordings",
       description: "They are found and replayed as recordings are, by the filter dataset.",
       parameters: [
-        queryParameter("name", "Of the data set; lines are added to one that is there.", {
-          ...text,
-          pattern: NAME_PATTERN,
-        }),
+        {
+          ...queryParameter("name", "Of the data set; lines are added to one that is there.", {
+            ...text,
+            pattern: NAME_PATTERN,
+          }),
+          required: true,
+        },
       ],
       body: { schema: anything, isChecked: false, types: [JSON_LINES, "application/json"], maxBytes: MOST_BYTES },
       answers: [jsonAnswer(DataSetImport, "What was imported.", 201)],

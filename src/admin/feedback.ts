@@ -61,7 +61,7 @@ export const FeedbackList = component(
 
 export type FeedbackList = ValueOf<typeof FeedbackList>;
 
-const endpoint = adminGroup("Observation", schemasOf(FeedbackRecord, FeedbackList));
+const endpoint = adminGroup("Recordings", schemasOf(FeedbackRecord, FeedbackList));
 
 export function feedbackAdminRoutes({ recordings }: Pick<AdminParts, "recordings">): DescribedEndpoint[] {
   return [

@@ -21,7 +21,7 @@ import { inStore, openedRecordings } from "./recording-storage.ts";
 import { recordingRow, recordingView } from "./recording-view.ts";
 
 const endpoint = adminGroup(
-  "Observation",
+  "Recordings",
   schemasOf(RecordingRow, RecordingList, ConversationPart, RecordedConversation, Recording, RecordingsDeleted),
 );
 const recordingId = pathParameter("id", "Id of a recording.");

@@ -24,7 +24,7 @@ const MOST_ITEMS = 1_000;
 const USUAL_ITEMS = 100;
 
 const endpoint = adminGroup(
-  "Observation",
+  "Recordings",
   schemasOf(ReplayRequest, ReplayItemView, ReplayRow, ReplayList, ReplayReport),
 );
 const replayId = pathParameter("id", "Id of a replay.");

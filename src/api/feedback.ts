@@ -43,7 +43,10 @@ type FeedbackObject = ValueOf<typeof FeedbackObject>;
 const request = {
   ...shape(
     {
-      request_id: described(text, "From the header X-Signalbox-Request-ID of the answer, or from X-Request-ID."),
+      request_id: described(
+        { ...text, minLength: 1 },
+        "From the header X-Signalbox-Request-ID of the answer, or from X-Request-ID.",
+      ),
       score: described({ ...number, minimum: 0, maximum: 1 }, "From 0, bad, to 1, good."),
     },
     {
@@ -61,7 +64,7 @@ export function feedbackRoutes(parts: () => FeedbackParts): DescribedEndpoint[] 
       method: "POST",
       path: "/v1/feedback",
       id: "giveFeedback",
-      tag: "Generation",
+      tag: "Recordings",
       access: "write",
       schemas: schemasOf(FeedbackObject),
       summary: "Rate an answer",

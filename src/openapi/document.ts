@@ -25,6 +25,7 @@ const TAGS: Readonly<Record<Tag, string>> = {
   Organizations: "What keys and tokens of one organization have together.",
   Notifications: "Webhooks that receive events.",
   Audit: "What administrators did.",
+  Recordings: "What was asked and answered: kept, asked again, and rated.",
   Observation: "Health, statistics, metrics, errors and explanations.",
 };
 

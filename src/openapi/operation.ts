@@ -20,6 +20,7 @@ export type Tag =
   | "Routes"
   | "Notifications"
   | "Audit"
+  | "Recordings"
   | "Observation";
 
 /** One endpoint, all of it: what it is asked for by, who may, what it takes and answers, and what does that. */

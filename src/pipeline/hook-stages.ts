@@ -10,7 +10,7 @@ import { TextCutter } from "../hooks/text-cutter.ts";
 import { type CalledHook, type ChunkCounts, type HookRun, hasEvent } from "./hook-run.ts";
 
 /** Asks the model again, with its answer and a message behind the conversation; undefined where that is not possible. */
-export type AskAgain = (said: string, message: string) => Promise<GenerationResult | undefined>;
+export type RepairAsk = (said: string, message: string) => Promise<GenerationResult | undefined>;
 
 interface AnswerStage {
   push(event: GenerationEvent): Promise<readonly GenerationEvent[]>;
@@ -27,7 +27,7 @@ const encoder = new TextEncoder();
 export class AnswerStages {
   readonly #stages: readonly AnswerStage[];
 
-  constructor(run: HookRun, readers: readonly CalledHook[], askAgain: AskAgain) {
+  constructor(run: HookRun, readers: readonly CalledHook[], askAgain: RepairAsk) {
     this.#stages = readers.map((called) =>
       hasEvent(called.hook, called.loaded, "chunk")
         ? new ChunkStage(run, called)
@@ -145,12 +145,12 @@ function deltaOf(index: number, text: string): GenerationEvent[] {
 class WholeStage implements AnswerStage {
   readonly #run: HookRun;
   readonly #called: CalledHook;
-  readonly #askAgain: AskAgain;
+  readonly #askAgain: RepairAsk;
   readonly #collector = new Collector();
   #held: GenerationEvent[] = [];
   #isOpen = false;
 
-  constructor(run: HookRun, called: CalledHook, askAgain: AskAgain) {
+  constructor(run: HookRun, called: CalledHook, askAgain: RepairAsk) {
     this.#run = run;
     this.#called = called;
     this.#askAgain = askAgain;
@@ -191,7 +191,7 @@ async function checkedResult(
   run: HookRun,
   called: CalledHook,
   result: GenerationResult,
-  askAgain: AskAgain,
+  askAgain: RepairAsk,
 ): Promise<GenerationResult | undefined> {
   let left = result;
   for (let round = 0; ; round++) {

@@ -20,7 +20,7 @@ import { EVENT_STREAM } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 import type { Generate, Generated, StreamFrame } from "./generate.ts";
 import { type CalledHook, changesOf, type HookRun, hasEvent } from "./hook-run.ts";
-import { AnswerStages, type AskAgain, named, textOf } from "./hook-stages.ts";
+import { AnswerStages, named, type RepairAsk, textOf } from "./hook-stages.ts";
 import type { ModelRequest } from "./model-request.ts";
 
 const decoder = new TextDecoder();
@@ -37,7 +37,7 @@ interface HookedAnswer {
   readers: readonly CalledHook[];
   client: ClientProtocol;
   answer: AnswerContext;
-  askAgain: AskAgain;
+  askAgain: RepairAsk;
   log: Pick<Logger, "error">;
 }
 

@@ -22,7 +22,7 @@ import type { Generated } from "./generate.ts";
 import type { HookAsker } from "./hook-asks.ts";
 import { checkNeutral } from "./hook-attempt.ts";
 import { type CalledHook, HookRun, type HookRunParts } from "./hook-run.ts";
-import { AnswerStages, type AskAgain, named } from "./hook-stages.ts";
+import { AnswerStages, named, type RepairAsk } from "./hook-stages.ts";
 import { answerContext } from "./hooked-answers.ts";
 import type { ModelRequest } from "./model-request.ts";
 
@@ -184,7 +184,7 @@ function answerOf(asked: ModelRequest, result: GenerationResult, createdAt: numb
 export async function* throughStages(
   run: HookRun,
   events: AsyncIterable<GenerationEvent>,
-  askAgain: AskAgain,
+  askAgain: RepairAsk,
 ): AsyncGenerator<GenerationEvent, void> {
   const readers = run.readers();
   if (readers.length === 0) {

@@ -31,6 +31,8 @@ const EXPLAINED: Readonly<Record<string, RegExp>> = {
   Notifications: /"type":"validation_error"/,
   listModelsForMessages: /there is no model/,
   listContentModels: /there is no such page/,
+  // What can be asked again, filters that mean nothing, and times as below.
+  Recordings: /"type":"validation_error"|must be a time|must be left out where|The time range is empty/,
   // Days that a month does not have, times in the wrong order, a window beside them, a name twice.
   Observation: /must be a time|must be left out where|The time range is empty|'by' must be/,
 };
