@@ -1,7 +1,7 @@
 // The gateway inside a program: no listener, the configuration as an object.
 
 import { afterEach, describe, expect, test } from "bun:test";
-import { existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs";
+import { mkdtempSync, readdirSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import OpenAI from "openai";
@@ -130,16 +130,29 @@ describe("generate", () => {
   });
 });
 
+/** Other tests make folders in the usual place at the same time. */
+function ownTemporaryFolder(): string {
+  const { TMPDIR } = process.env;
+  const folder = mkdtempSync(join(tmpdir(), "signalbox-test-"));
+  process.env.TMPDIR = folder;
+  cleanups.push(() => {
+    if (TMPDIR === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = TMPDIR;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  return folder;
+}
+
 describe("the configuration", () => {
   test("that is wrong is refused with every field, and nothing is left behind", async () => {
-    const before = readdirSync(tmpdir()).length;
+    const folder = ownTemporaryFolder();
     const wrong = { backends: [{ name: "a", url: "not a url" }], retry: { max_attempts: -1 } };
     const error = await createGateway({ config: wrong, env: {} }).catch((thrown) => thrown);
     expect(error).toBeInstanceOf(ConfigurationError);
     expect(error.problems.map(({ field }: { field: string }) => field)).toEqual(
       expect.arrayContaining(["backends[0].url", "retry.max_attempts"]),
     );
-    expect(readdirSync(tmpdir()).length).toBeLessThanOrEqual(before);
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   test("is replaced while requests run, and stays where the new one is wrong", async () => {
@@ -164,13 +177,12 @@ describe("the configuration", () => {
 
 describe("what it keeps", () => {
   test("is gone with close() where no folder is named", async () => {
-    const own = () => readdirSync(tmpdir()).filter((name) => /^signalbox-\w{6}$/.test(name));
-    const before = new Set(own());
+    const folder = ownTemporaryFolder();
     const gateway = await createGateway({ config: configOf(startBackend()), env: {} });
-    const made = own().filter((name) => !before.has(name));
+    const made = readdirSync(folder);
     await gateway.close();
-    expect(made.length).toBeGreaterThan(0);
-    expect(made.some((name) => existsSync(join(tmpdir(), name)))).toBe(false);
+    expect(made).toHaveLength(1);
+    expect(readdirSync(folder)).toEqual([]);
   });
 
   test("stays in server.data_dir: what was changed through the admin API is there after the next start", async () => {

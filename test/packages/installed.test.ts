@@ -130,7 +130,8 @@ test(
       for (const [file, path] of Object.entries({ "bun-serve.ts": "/v1", "hono.ts": "/models/v1", "h3.ts": "/v1" })) {
         const child = Bun.spawn([process.execPath, join("src/library", file)], {
           cwd: project.folder,
-          env: { ...process.env, PORT: "0", ENGINE_URL: plain.url },
+          // Killed, it leaves its temporary folder.
+          env: { ...process.env, PORT: "0", ENGINE_URL: plain.url, TMPDIR: project.folder },
           stdio: ["ignore", "pipe", "inherit"],
         });
         try {
