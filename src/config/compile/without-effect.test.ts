@@ -28,6 +28,15 @@ test.each<[document: object, told: string[]]>([
     ["global_prompts.default", "global_prompts.models.m.prompt"],
   ],
   [{ web_search: { api_key: "sekret" } }, ["web_search.api_key"]],
+  [{ batches: { vendor: true } }, []],
+  [
+    {
+      batches: { vendor: true },
+      files: { storage: "s3", s3: { bucket: "b" } },
+      rate_limiting: { storage: "redis" },
+    },
+    ["batches.vendor"],
+  ],
   ...budgetCases(),
 ])("%j", (document, told) => {
   const warnings = effectWarnings(documentSchema.parse(document));

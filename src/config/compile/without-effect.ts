@@ -17,6 +17,7 @@ const RULES: readonly SettingsRule<Settings>[] = [
   bucketOfCache,
   redisOfCache,
   redisOfLimits,
+  vendorsOfSharedBatches,
   budgetsOfNothing,
   emptyBudgets,
   budgetsBelowOneRequest,
@@ -112,6 +113,14 @@ function redisOfLimits({ rate_limiting: { storage, redis } }: Settings): Problem
 }
 
 /** A rule that no request can match limits nothing, though it seems to. Keys may stand in the key store as well. */
+/** Where gateways share batches, lines are asked one by one (decision 0081). */
+function vendorsOfSharedBatches({ batches, files, rate_limiting }: Settings): Problem[] {
+  const isWanted = batches.enabled && batches.vendor !== false;
+  if (!isWanted || rate_limiting.storage !== "redis" || !files.enabled || files.storage !== "s3") return [];
+  const message = "has no effect while gateways share batches (rate_limiting.storage is redis and files.storage s3)";
+  return [{ path: ["batches", "vendor"], message }];
+}
+
 function budgetsOfNothing({ budgets, backends }: Settings): Problem[] {
   return budgets.rules.flatMap(({ match }, index) => {
     const wanted = match.backend?.map(compileGlob);
