@@ -3,7 +3,7 @@
 import { RECORD_HEADER } from "../recording/recorder.ts";
 import type { AnsweredAgain, AskAgain, ReplayedRequest } from "../recording/replays.ts";
 import type { FrameHandler } from "../server/handler.ts";
-import { type LaterRequest, withoutListener } from "../server/later-request.ts";
+import { type LaterRequest, retryAfterOf, withoutListener } from "../server/later-request.ts";
 import { fits, readPath } from "../server/path-pattern.ts";
 import type { RequestTarget } from "../server/request-target.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
@@ -84,9 +84,4 @@ function targetOf({ path, model }: ReplayedRequest, paths: readonly string[]): R
   const named = model ?? decodeURIComponent(path.slice(before.length, path.length - verb.length));
   const asked = `${before}${named.split("/").map(encodeURIComponent).join("/")}${verb}`;
   return { route, parameters: { model: named }, path: asked, flaw: undefined };
-}
-
-function retryAfterOf(headers: Headers): number | undefined {
-  const seconds = headers.get("retry-after");
-  return seconds !== null && /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : undefined;
 }

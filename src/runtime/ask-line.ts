@@ -5,7 +5,7 @@ import { NO_SUMS } from "../batches/batch-store.ts";
 import type { AskLine } from "../batches/runner.ts";
 import { isObject, parseJson } from "../lib/json.ts";
 import type { FrameHandler } from "../server/handler.ts";
-import { type LaterRequest, withoutListener } from "../server/later-request.ts";
+import { type LaterRequest, retryAfterOf, withoutListener } from "../server/later-request.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 
 interface AskingParts {
@@ -51,11 +51,6 @@ function onOneLine(text: string): string {
   const value = parseJson(text);
   if (!isObject(value)) return JSON.stringify(value ?? text);
   return /[\r\n]/.test(text) ? text.replaceAll(/[\r\n]+/g, " ") : text;
-}
-
-function retryAfterOf(headers: Headers): number | undefined {
-  const seconds = headers.get("retry-after");
-  return seconds !== null && /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : undefined;
 }
 
 /** What the answer itself has used: kept answers and shared ones cost nothing. */

@@ -22,3 +22,9 @@ export function withoutListener(address: string | undefined): Server {
     timeout() {},
   } as unknown as Server;
 }
+
+/** Milliseconds of the Retry-After that the gateway itself writes, in seconds. */
+export function retryAfterOf(headers: Headers): number | undefined {
+  const seconds = headers.get("retry-after");
+  return seconds !== null && /^\d{1,9}$/.test(seconds) ? Number(seconds) * 1000 : undefined;
+}
