@@ -4,6 +4,7 @@ import { inTime } from "../lib/abortable-delay.ts";
 import { parseJson } from "../lib/json.ts";
 import { parseInPieces } from "../lib/json-pieces.ts";
 import { type Line, LineReader } from "../lib/line-reader.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { RpcConnection } from "./connection.ts";
 import { mcpMethods } from "./mcp-methods.ts";
 import { createDispatch, type RpcMethod } from "./methods.ts";
@@ -108,8 +109,7 @@ function createMessageReader(connection: RpcConnection) {
   async function takeInPieces(line: Uint8Array): Promise<void> {
     let message: unknown;
     try {
-      const pause = () => new Promise<void>((resolve) => setImmediate(resolve));
-      message = await parseInPieces(line, { pieceBytes: PIECE_BYTES, pause });
+      message = await parseInPieces(line, { pieceBytes: PIECE_BYTES, pause: otherWork });
     } catch {
       connection.refuse(notJson());
       return;

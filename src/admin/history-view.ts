@@ -3,6 +3,7 @@
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { StorageError } from "../lib/resilient-database.ts";
 import { readSeries } from "../metrics/history/series.ts";
 import { DAY_MS, type HistoryStore, type RangeQuery, type StoredSample } from "../metrics/history/store.ts";
@@ -137,7 +138,7 @@ async function answer(store: HistoryStore, query: RangeQuery): Promise<string> {
     rowCount += rows.length;
     if (rows.length < limit) break;
     after = rows.at(-1);
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await otherWork();
   }
   const head = JSON.stringify({
     metric: query.metric,

@@ -7,6 +7,7 @@ import { isObject, type JsonObject } from "../lib/json.ts";
 import { memberBytes } from "../lib/json-members.ts";
 import { parseInPieces } from "../lib/json-pieces.ts";
 import { type Line, LineReader } from "../lib/line-reader.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { syncFolder } from "../lib/sync-folder.ts";
 import type { BatchFormat } from "./batch-format.ts";
 import { type BatchFault, FaultyInput } from "./batch-store.ts";
@@ -146,7 +147,7 @@ async function parseLine(line: Uint8Array): Promise<JsonObject | undefined> {
         ? JSON.parse(strictDecoder.decode(line))
         : await parseInPieces(line, {
             pieceBytes: PIECE_BYTES,
-            pause: () => new Promise<void>((resolve) => setImmediate(resolve)),
+            pause: otherWork,
           });
     return isObject(value) ? value : undefined;
   } catch {

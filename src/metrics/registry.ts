@@ -3,6 +3,7 @@
 // in prom-client (docs/decisions/0019).
 
 import { getOrMake } from "../lib/get-or-make.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { OTHER } from "../stats/counted.ts";
 import { INSTRUMENTS, type Instrument } from "./instruments.ts";
 
@@ -126,7 +127,7 @@ export class MetricsRegistry {
         parts.push(lines);
         if (++sincePause < SERIES_PER_STEP) continue;
         sincePause = 0;
-        await new Promise<void>((resolve) => setImmediate(resolve));
+        await otherWork();
       }
     }
     return parts.join("");

@@ -4,6 +4,7 @@
 import type { Backend } from "../backends/backend.ts";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
+import { otherWork } from "../lib/other-work.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { MetricFamily } from "../metrics/registry.ts";
 import { SERVICE_NAME, VERSION } from "../names.ts";
@@ -82,7 +83,7 @@ export function createExporter({ settings, clock, log, counters, metrics }: Expo
       sincePause += family.numbers.length + family.histograms.length;
       if (sincePause < POINTS_PER_STEP) continue;
       sincePause = 0;
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await otherWork();
     }
     return read;
   }

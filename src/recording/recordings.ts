@@ -3,6 +3,7 @@
 import { join } from "node:path";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createSmallObjects } from "../object-storage/small-objects.ts";
@@ -26,10 +27,6 @@ const OVERHEAD_BYTES = 1024 ** 2;
 
 /** Recordings that one step of a deletion removes. */
 const REMOVED = 64;
-
-function others(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
-}
 
 export type Recordings = ReturnType<typeof openRecordings>;
 
@@ -101,7 +98,7 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
   }
 
   async function stepByStep(step: () => boolean): Promise<void> {
-    while (!isClosed && step()) await others();
+    while (!isClosed && step()) await otherWork();
   }
 
   /** Removes what is too old, and the objects of what was removed. */
@@ -149,7 +146,7 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
       all.push(...found);
       if (next === undefined || all.length === limit || isClosed) return all;
       from = next;
-      await others();
+      await otherWork();
     }
   }
 
@@ -181,7 +178,7 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
         if (found.length === 0) break;
         store.removeIds(found.map(({ id }) => id));
         count += found.length;
-        await others();
+        await otherWork();
       }
       // Whose recordings are deleted as a whole, of that one nothing is left.
       const { key, user, ...further } = filter;

@@ -1,5 +1,6 @@
 // A request that is over becomes a recording: redacted, compressed and sealed, with the digests of its words.
 
+import { otherWork } from "../lib/other-work.ts";
 import { answerTexts, readAnswer } from "./conversation.ts";
 import type { FinishedRecording } from "./recorder.ts";
 import { packBodies, type RecordedBody, type SealedRecording, unpackBodies } from "./recording.ts";
@@ -17,16 +18,16 @@ export async function sealRecording(
   const request = redacts ? redactedBody(bodies.request) : bodies.request;
   // Small bodies take less time than a turn of the event loop.
   const isSmall = bodies.request.content.length + bodies.answer.content.length < SMALL_BYTES;
-  if (!isSmall) await others();
+  if (!isSmall) await otherWork();
   const answer = redacts ? redactedBody(bodies.answer) : bodies.answer;
-  if (!isSmall) await others();
+  if (!isSmall) await otherWork();
   const told = readAnswer(facts.operation, answer, facts.status);
   const texts = [
     ...textsOf(request.content),
     ...(told === undefined ? textsOf(answer.content) : answerTexts(told.parts)),
   ];
   const words = vault.wordDigests(wordsOf(texts));
-  if (!isSmall) await others();
+  if (!isSmall) await otherWork();
   const packed = packBodies({ path, request, answer });
   const compressed = isSmall ? Bun.zstdCompressSync(packed, { level: 1 }) : await Bun.zstdCompress(packed);
   return { facts, sealed: vault.seal(facts.owner, facts.id, compressed), words };
@@ -47,9 +48,4 @@ function redactedBody(body: RecordedBody): RecordedBody {
   const redacted = redactBody(content, contentType);
   if (redacted !== undefined) return { ...body, content: redacted };
   return { ...body, content: NOTHING, incomplete: incomplete === "cut" ? "too_long_to_redact" : "not_redactable" };
-}
-
-/** Requests have their turn between the steps. */
-function others(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }

@@ -3,6 +3,7 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
@@ -176,7 +177,7 @@ export class RequestLog {
     let steps = 0;
     while (!this.#isStopped && step()) {
       steps++;
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await otherWork();
     }
     return steps > 0;
   }

@@ -2,6 +2,7 @@
 // oldest in short steps between which other requests have their turn, and ends when it has taken too long.
 
 import type { Clock } from "../lib/clock.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { StorageError } from "../lib/resilient-database.ts";
 import { createSerial } from "../lib/serial.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
@@ -161,7 +162,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
             return { beforeUs: restLastUs + 1, isLost: false };
           }
           if (now() > stepEndMs) {
-            await new Promise<void>((resolve) => setImmediate(resolve));
+            await otherWork();
             stepEndMs = now() + STEP_MS;
           }
           const chunk = store.chunk(entry.id);

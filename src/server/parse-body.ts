@@ -7,6 +7,7 @@ import { isObject, type JsonObject } from "../lib/json.ts";
 import { repeatedMember } from "../lib/json-members.ts";
 import { parseInPieces } from "../lib/json-pieces.ts";
 import { JsonShape } from "../lib/json-shape.ts";
+import { otherWork } from "../lib/other-work.ts";
 
 /** Larger bodies are parsed in pieces. The worst of this size, an object of distinct names, takes about 20 ms. */
 const MAX_AT_ONCE_BYTES = 256 * 1024;
@@ -53,7 +54,7 @@ export function createBodyParser() {
     const { signal } = body;
     /** Lets the requests go on that have something to do. */
     async function pause(): Promise<void> {
-      await new Promise<void>((resolve) => setImmediate(resolve));
+      await otherWork();
       signal.throwIfAborted();
     }
     const shape = new JsonShape(bytes);

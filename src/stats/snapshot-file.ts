@@ -6,6 +6,7 @@ import { mkdir, readdir, readFile, rename, rm, stat } from "node:fs/promises";
 import { basename, dirname, join } from "node:path";
 import { z } from "zod";
 import type { Settings } from "../config/sections/registry.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { replaceFile } from "../lib/replace-file.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { StatsCollector } from "./collector.ts";
@@ -171,7 +172,7 @@ async function rowsText(written: Iterable<WrittenRow | WrittenCosts>): Promise<s
   const texts: string[] = [];
   for (const row of written) {
     texts.push(JSON.stringify(row));
-    if (texts.length % ROWS_PER_STEP === 0) await new Promise<void>((resolve) => setImmediate(resolve));
+    if (texts.length % ROWS_PER_STEP === 0) await otherWork();
   }
   return texts.join(",");
 }

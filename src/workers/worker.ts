@@ -6,6 +6,7 @@ import type { FromOwner } from "../admission/remote-admission.ts";
 import type { KvNews } from "../kv-index/kv-teller.ts";
 import { systemClock } from "../lib/clock.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { drain } from "../runtime/shutdown.ts";
 import { listen, type Server } from "../server/listener.ts";
 import { type Channel, createChannel, type Desk } from "./channel.ts";
@@ -130,7 +131,7 @@ async function startServing(
 async function quietMoment(): Promise<void> {
   for (let turn = 0; turn < QUIET_TURNS; turn++) {
     const begunMs = systemClock.now();
-    await new Promise((resolve) => setImmediate(resolve));
+    await otherWork();
     if (systemClock.now() - begunMs < QUIET_MS) return;
   }
 }

@@ -6,6 +6,7 @@ import { readFile } from "node:fs/promises";
 import type { Message } from "../../generation/content.ts";
 import { isEffort } from "../../generation/reasoning-effort.ts";
 import { isObject, type JsonObject, parseObject } from "../../lib/json.ts";
+import { otherWork } from "../../lib/other-work.ts";
 import { isMode } from "../wire/config-options.ts";
 import { withResults } from "./open-calls.ts";
 import type { SessionHead, SessionLog, SessionRecord, StoredChoices, StoredSession } from "./store.ts";
@@ -95,7 +96,7 @@ export async function readSessionFile(path: string): Promise<{ session: StoredSe
     start = end + 1;
     if (start < pauseAt) continue;
     pauseAt = start + PIECE_BYTES;
-    await new Promise<void>((resolve) => setImmediate(resolve));
+    await otherWork();
   }
   if (session === undefined) throw new DamagedFile("it has no first line");
   session.history = withResults(session.history);

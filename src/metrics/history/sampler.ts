@@ -3,6 +3,7 @@
 // event loop for longer than a few hundred rows.
 
 import type { Settings } from "../../config/sections/registry.ts";
+import { otherWork } from "../../lib/other-work.ts";
 import { StorageError } from "../../lib/resilient-database.ts";
 import type { Logger } from "../../logging/logger.ts";
 import type { MetricSample } from "../registry.ts";
@@ -31,9 +32,6 @@ const MAX_RETRIES = 5;
 const RETRY_MS = 5_000;
 const FORGET_EVERY_MS = 3_600_000;
 const FIRST_PLAN_MS = 60_000;
-
-/** Lets everything run that is waiting. */
-const otherWork = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 export class HistorySampler {
   readonly #parts: SamplerParts;

@@ -2,6 +2,7 @@
 // become quantiles; both count across restarts, and are unknown where no gateway was running.
 
 import { getOrMake } from "../../lib/get-or-make.ts";
+import { otherWork } from "../../lib/other-work.ts";
 import type { HistoryStore, StoredSample } from "./store.ts";
 
 export interface SeriesQuery {
@@ -38,8 +39,6 @@ const MAX_SAMPLES = 1_000_000;
 /** Samples that are read at a time before other work gets its turn. */
 const SAMPLES_PER_TURN = 5_000;
 const MAX_STEPS = 1_000;
-
-const otherWork = () => new Promise<void>((resolve) => setImmediate(resolve));
 
 /** By group and bucket; of anything but a histogram there is one bucket. */
 type Counts = Map<string, Map<string, number>>;
