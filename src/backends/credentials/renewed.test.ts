@@ -14,11 +14,11 @@ afterEach(() => {
   for (const credential of made.splice(0)) credential.stop();
 });
 
-function renewed(get: (signal: AbortSignal) => Promise<Grant>) {
+function renewed(get: (signal: AbortSignal) => Promise<Grant>, clock = systemClock) {
   const lines: string[] = [];
   const line = (level: string) => (_: unknown, text?: string) => void lines.push(`${level} ${text}`);
   const log = { info: line("info"), warn: line("warn") } as never;
-  const credential = createRenewed(get, { backend: "b", clock: systemClock, log });
+  const credential = createRenewed(get, { backend: "b", clock, log });
   made.push(credential);
   return { credential, lines, authorize: async () => await credential.authorize(REQUEST) };
 }
@@ -45,8 +45,10 @@ test("only requests before the first token wait, and they share one question", a
 test("a token is renewed by a timer before it expires, and stays in use while its renewal is under way", async () => {
   const second = Promise.withResolvers<Grant>();
   let asked = 0;
-  const { credential, authorize } = renewed(async () =>
-    ++asked === 1 ? lasting("one", 10_000 - 8_900) : second.promise,
+  // The wall time stands still: on a busy machine the first token would expire between the timer and what is checked.
+  const { credential, authorize } = renewed(
+    async () => (++asked === 1 ? { headers: { authorization: "Bearer one" }, expiresAtMs: 1_100 } : second.promise),
+    { ...systemClock, wallTime: () => 0 },
   );
   await authorize();
   await waitFor("the timer asks again", () => asked === 2);
