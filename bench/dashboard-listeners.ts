@@ -1,4 +1,4 @@
-// What open dashboards cost: the gateway's CPU time for each request of a full load, with nobody at /admin/events and with
+// What open dashboards cost: the gateway's CPU time for each request of a full load, with no client at /admin/events and with
 // 200 listeners there, in turns on one process.  sh bin/bun bench/dashboard-listeners.ts
 
 import type { Socket } from "bun";

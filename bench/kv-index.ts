@@ -43,7 +43,7 @@ function requestOf(turns: number, seed: number) {
   return { bytes, value };
 }
 
-/** A body that nobody has hashed yet: what is known of one is kept with it. */
+/** A body that was not hashed yet: what is known of one is kept with it. */
 const fresh = ({ bytes, value }: ReturnType<typeof requestOf>) =>
   firstRequest(
     { model: "m", stream: false, choices: 1, affinity: () => undefined },

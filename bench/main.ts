@@ -119,7 +119,7 @@ function describeMethod({ quick, rounds }: Options, rows: readonly Row[], hasNgi
     "In brackets: the best round.",
     "Memory of a fresh process: measured once. Cold start: median of several, with a warm page cache.",
     "CPU: time of all threads of the process (/proc/<pid>/task/*/schedstat) over the measured time. What has a target is measured after",
-    "200,000 requests or chunks (20 s at most): the runtime compiles code anew, and better, the longer it runs.",
+    "200,000 requests or chunks (20 s at most): the runtime compiles code again, and better, the longer it runs.",
     "Memory: VmRSS, executable pages included. Load generator and upstream are processes of their own on raw sockets.",
     "Signalbox: the real command with a configuration file and default settings, access log on, stderr to /dev/null.",
     hasNginx

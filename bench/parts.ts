@@ -50,7 +50,7 @@ export const PART_NAMES: readonly string[] = [
 const ON_REQUEST: readonly string[] = ["peers", TAILS];
 export const USUAL_PARTS: readonly string[] = PART_NAMES.filter((name) => !ON_REQUEST.includes(name));
 
-/** Everybody who is measured in one of the parts, in the order of the ladder. */
+/** All subjects that are measured in one of the parts, in the order of the ladder. */
 export function subjectsOfParts(parts: ReadonlySet<string>): SubjectName[] {
   const scenarios = LOAD_SCENARIOS.filter(({ name }) => parts.has(name));
   const paced = parts.has(PACED) ? PACED_SUBJECTS : [];

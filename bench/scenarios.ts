@@ -48,7 +48,7 @@ export interface LoadScenario {
   passedThrough?: LoadJob;
   /**
    * A gateway of this configuration is loaded in turns with the one of the scenario, and only these two are measured.
-   * Both are started anew for every round: the same program differs by a tenth from one process to the next.
+   * Both are started again for every round: the same program differs by a tenth from one process to the next.
    */
   comparedWith?: GatewayParts;
   /** Who is measured; default the columns of the table. These are also listed one by one, with their threads. */
@@ -72,7 +72,7 @@ const PLAIN_LADDER: readonly SubjectName[] = [
   "signalbox-fetch",
   "signalbox",
 ];
-/** Nobody streams without an upstream. */
+/** Without an upstream nothing streams. */
 const STREAM_LADDER = PLAIN_LADDER.filter((name) => name !== "serve");
 
 export function subjectsOf({ subjects }: LoadScenario): readonly SubjectName[] {

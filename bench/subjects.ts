@@ -51,7 +51,7 @@ export async function stopSubject({ running }: Subject): Promise<void> {
 export interface Surroundings {
   upstreamPort: number;
   temporaryFolder: string;
-  /** Models the gateway is told of; see wire.ts for what their names mean. */
+  /** Models of the gateway's configuration; see wire.ts for what their names mean. */
   models: readonly string[];
 }
 

@@ -44,7 +44,7 @@ async function build(outfile: string, platform?: Platform): Promise<void> {
     "--minify-syntax",
     `--outfile=${outfile}`,
   ];
-  // Compiled ahead, a start takes half the CPU time. It is done by the engine that runs here, for nobody else's.
+  // Compiled ahead, a start takes half the CPU time. The engine that runs here does it for itself only.
   if (platform === undefined) command.push("--bytecode", "--format=esm");
   else {
     command.push(`--target=${PLATFORMS[platform].target}`, `--compile-executable-path=${await runtimeOf(platform)}`);

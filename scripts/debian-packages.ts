@@ -59,7 +59,7 @@ export function programPath(program: Program): string {
   throw new Error(`${program} is missing: install the Debian package ${name} (npm test does it as root)`);
 }
 
-/** Servers are in sbin, which is not in everybody's PATH. */
+/** Servers are in sbin, which is not in every user's PATH. */
 function findProgram(program: string): string | null {
   return Bun.which(program, { PATH: `${process.env.PATH ?? ""}:/usr/local/sbin:/usr/sbin:/sbin` });
 }

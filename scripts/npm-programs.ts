@@ -1,5 +1,5 @@
 // Programs from the npm registry, for those who run them: the coding agents, the S3 server, what looks at the dashboard and
-// the definitions of OTLP for the tests, and the peer of the benchmark. They are too large for everybody's node_modules, so
+// the definitions of OTLP for the tests, and the peer of the benchmark. They are too large for every user's node_modules, so
 // each is installed when it is first needed, at one exact version, into a cache of its own.
 
 import { existsSync, mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";

@@ -66,7 +66,7 @@ export const TEST_GROUPS: TestGroup[] = [
       "health checks that see the backend come back end the wait",
       "20 identical streams are one upstream call, and everyone gets the same bytes from the first",
       "20 identical plain requests are one call, and each is answered whole",
-      "an error is shared as well, and the next request asks anew",
+      "an error is shared as well, and the next request asks again",
       "a stream that breaks ends with an error event for everyone",
       "the leader leaves, the followers go on (stream)",
       "the leader leaves, the followers go on (plain)",

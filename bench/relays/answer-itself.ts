@@ -1,4 +1,4 @@
-// The server half alone: parses the body and answers at once, with nobody behind.
+// The server half alone: parses the body and answers at once, without an upstream.
 
 import { plainBody } from "../formats.ts";
 import { answerFor } from "../wire.ts";

@@ -9,7 +9,7 @@ interface End {
   unsent: Buffer | undefined;
 }
 
-/** Hands bytes on; whoever sends faster than the other side reads is held back. */
+/** Hands bytes on; a side that sends faster than the other reads is held back. */
 function give(to: Socket<End>, bytes: Buffer): void {
   const written = Math.max(0, to.write(bytes));
   if (written === bytes.length) return;

@@ -34,7 +34,7 @@ export function createDispatch(methods: () => Readonly<Record<string, RpcMethod>
     return encodeInitialized();
   }
 
-  /** Everybody is let in: who started this process may use it. */
+  /** All are let in: the user who started this process may use it. */
   const open: Readonly<Record<string, RpcMethod>> = { authenticate: () => ({}), logout: () => ({}) };
 
   return {

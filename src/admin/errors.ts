@@ -50,7 +50,7 @@ export const ErrorRecord = namedShape("ErrorRecord", {
   user_id: orNull(text),
   organization_id: orNull(text),
   client: orNull(text),
-  ended_by: described(orNull(text), "Of a failure: why nobody else was asked."),
+  ended_by: described(orNull(text), "Of a failure: why no other backend was asked."),
   attempts: list(
     shape(
       { backend: text, failure: text },

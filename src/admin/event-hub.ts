@@ -134,7 +134,7 @@ export function createEventHub(parts: EventHubParts) {
       const sections = [...new Set(fields.map(({ section }) => section))];
       versions.push({ at: at(), version, previous_version, sections, replaced: replacedFields(fields) });
       flushSoon();
-      // When everybody has followed the change.
+      // When all parts have followed the change.
       queueMicrotask(checkAccess);
       return [];
     });

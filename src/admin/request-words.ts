@@ -248,7 +248,7 @@ export function candidateWords(candidate: Candidate, step: AttemptStep): string 
 
 /** Says why no other backend was asked. */
 function endOfTries({ endedBy }: RequestRecord): string[] {
-  return endedBy === undefined ? [] : [`nobody else was asked: ${endedBy}`];
+  return endedBy === undefined ? [] : [`no other backend was asked: ${endedBy}`];
 }
 
 function droppedSentence({ droppedSteps, steps }: RequestRecord): string[] {
@@ -304,5 +304,5 @@ function withoutPoint(text: string): string {
 
 /** Names of backends and models stay as they are. */
 function capital(text: string): string {
-  return /^(?:the|an|no|nobody) /.test(text) ? (text[0] as string).toUpperCase() + text.slice(1) : text;
+  return /^(?:the|an|no) /.test(text) ? (text[0] as string).toUpperCase() + text.slice(1) : text;
 }

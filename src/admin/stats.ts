@@ -153,7 +153,7 @@ export function statsRoutes({ collector }: Pick<AdminParts, "collector">): Descr
     endpoint("POST /admin/stats/reset", {
       id: "resetStatistics",
       role: "operator",
-      summary: "Begin statistics anew",
+      summary: "Reset statistics",
       answers: [jsonAnswer(Done, "Cleared.")],
       errors: [404],
       handle: (call) => answer(call, resetStats(requireStats(collector))),

@@ -1,4 +1,4 @@
-// Models in the shapes of Ollama's API, and the words of its errors. What is told of a model is what is known of it; sizes
+// Models in the shapes of Ollama's API, and the words of its errors. A model's entry has what is known of it; sizes
 // and families of files are not known here.
 
 import type { ModelMetadata } from "../config/sections/metadata-entry.ts";

@@ -57,7 +57,7 @@ export function welcomeRoutes(): DescribedEndpoint[] {
       tag: "Health",
       access: "open",
       summary: "What this is, and where to go on",
-      description: "A page for browsers, JSON for everybody else, by Accept.",
+      description: "A page for browsers, JSON for all other clients, by Accept.",
       answers: [{ ...jsonAnswer("Welcome", "Name, version and links."), types: ["text/html"] }],
       errors: [],
       handle({ request, headers }) {

@@ -46,7 +46,7 @@ export function createPatience(log: {
   };
 }
 
-/** Storages say what is wrong with a code. What somebody has removed does not come back, and a bug stays one. */
+/** Storages say what is wrong with a code. What an operator has removed does not come back, and a bug stays one. */
 function maySucceedLater(error: unknown): boolean {
   if (error instanceof GatewayError) return true;
   const code = (error as { code?: unknown } | null | undefined)?.code;

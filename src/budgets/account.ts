@@ -18,7 +18,7 @@ interface SpentSpan {
   readonly unsaved: Amounts;
   /** What other gateways have spent, as far as the server that they share has told. */
   readonly others: Amounts;
-  /** What that server was told of the first two; undefined: nothing, or it has forgotten. */
+  /** What that server has of the first two; undefined: nothing, or it has forgotten. */
   told: Amounts | undefined;
   /** The file has the others as they are. */
   isCopied: boolean;

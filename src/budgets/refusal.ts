@@ -1,4 +1,4 @@
-// What a client is told of its budgets: the 429, and the headers of its own format.
+// What a client learns of its budgets: the 429, and the headers of its own format.
 
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";

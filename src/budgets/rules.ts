@@ -14,7 +14,7 @@ import { spellingsOfModel } from "../names.ts";
 import { AMOUNT_NAMES, type AmountName, writtenAmount } from "./amounts.ts";
 import { type SpanAt, spansOf } from "./windows.ts";
 
-/** Who spends: a Caller (access/caller.ts), or somebody without a key. */
+/** Who spends: a Caller (access/caller.ts), or a client without a key. */
 export interface Payer {
   keyId: string | undefined;
   userId: string | undefined;

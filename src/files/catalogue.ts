@@ -6,7 +6,7 @@ import type { FilePage, FileQuery, FileUsage, StoredFile } from "./file-store.ts
 import { openPublishedRows } from "./published-rows.ts";
 
 /** The row of `totals` that counts the files of all owners; no owner has this name. */
-const EVERYBODY = "";
+const ALL_OWNERS = "";
 
 /** The totals are exact because nothing can change the files without them. */
 const SCHEMA: DatabaseSchema = {
@@ -29,13 +29,13 @@ const SCHEMA: DatabaseSchema = {
   CREATE INDEX files_of_purpose ON files (owner, purpose, created_at, sequence);
   CREATE INDEX files_that_expire ON files (expires_at) WHERE expires_at IS NOT NULL;
   CREATE TABLE totals (owner TEXT PRIMARY KEY, count INTEGER NOT NULL, bytes INTEGER NOT NULL) STRICT, WITHOUT ROWID;
-  INSERT INTO totals VALUES ('${EVERYBODY}', 0, 0);
+  INSERT INTO totals VALUES ('${ALL_OWNERS}', 0, 0);
   CREATE TRIGGER file_added AFTER INSERT ON files BEGIN
-    INSERT INTO totals VALUES (NEW.owner, 1, NEW.bytes), ('${EVERYBODY}', 1, NEW.bytes)
+    INSERT INTO totals VALUES (NEW.owner, 1, NEW.bytes), ('${ALL_OWNERS}', 1, NEW.bytes)
       ON CONFLICT (owner) DO UPDATE SET count = count + 1, bytes = bytes + excluded.bytes;
   END;
   CREATE TRIGGER file_removed AFTER DELETE ON files BEGIN
-    UPDATE totals SET count = count - 1, bytes = bytes - OLD.bytes WHERE owner IN (OLD.owner, '${EVERYBODY}');
+    UPDATE totals SET count = count - 1, bytes = bytes - OLD.bytes WHERE owner IN (OLD.owner, '${ALL_OWNERS}');
     DELETE FROM totals WHERE owner = OLD.owner AND count = 0;
   END;
   CREATE TABLE leftovers (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
@@ -69,7 +69,7 @@ export function openCatalogue(path: string, isShared = false) {
   const sqlite = openDurableDatabase(path, SCHEMA);
   try {
     // A damaged file is reported now, not with the first upload.
-    sqlite.query("SELECT count FROM totals WHERE owner = ?").get(EVERYBODY);
+    sqlite.query("SELECT count FROM totals WHERE owner = ?").get(ALL_OWNERS);
   } catch (error) {
     sqlite.close();
     throw error;
@@ -93,7 +93,7 @@ export function openCatalogue(path: string, isShared = false) {
     "SELECT count, bytes FROM totals WHERE owner = ?",
   );
   const shared = isShared ? openPublishedRows(sqlite) : undefined;
-  const everybody = () => total.get(EVERYBODY) ?? { count: 0, bytes: 0 };
+  const totalOfAll = () => total.get(ALL_OWNERS) ?? { count: 0, bytes: 0 };
 
   return {
     /**
@@ -104,7 +104,7 @@ export function openCatalogue(path: string, isShared = false) {
       return sqlite
         .transaction(() => {
           // Other processes may have stored files since this one began to arrive.
-          if (maxTotalBytes > 0 && everybody().bytes + file.bytes > maxTotalBytes) return false;
+          if (maxTotalBytes > 0 && totalOfAll().bytes + file.bytes > maxTotalBytes) return false;
           insert.run({ ...file, expiresAt: file.expiresAt ?? null });
           forget.run(file.id);
           if (isPublished) shared?.published(file.id);
@@ -159,13 +159,13 @@ export function openCatalogue(path: string, isShared = false) {
       );
       return rows.all(id, limit);
     },
-    totalBytes: () => everybody().bytes,
+    totalBytes: () => totalOfAll().bytes,
     /** With files whose time is over until they are removed: they take space still. */
     usage(): FileUsage {
       const owners = sqlite.query<FileUsage["owners"][number], [string]>(
         "SELECT owner, count, bytes FROM totals WHERE owner <> ? ORDER BY owner",
       );
-      return { ...everybody(), owners: owners.all(EVERYBODY) };
+      return { ...totalOfAll(), owners: owners.all(ALL_OWNERS) };
     },
     /** A name of this list that no other has; it stays the same as long as the list is there. */
     name(): string {

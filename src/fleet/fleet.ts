@@ -27,9 +27,9 @@ interface FleetParts {
   clock: Clock;
   log: Logger;
   random?: () => number;
-  /** Told of every circuit that changes its state. */
+  /** Called when a circuit changes its state. */
   circuitChanged?: (change: CircuitChange) => void;
-  /** Told of every change of a backend's state that a check has found. */
+  /** Called when a check finds that a backend's state has changed. */
   healthChanged?: (change: HealthChange) => void;
 }
 

@@ -1,4 +1,4 @@
-// Tokens of what nobody has counted yet: of a request before it is sent, and of a stream that broke off.
+// Estimated tokens where no count exists yet: of a request before it is sent, and of a stream that broke off.
 
 import type { JsonObject } from "../lib/json.ts";
 import {
@@ -33,7 +33,7 @@ export function mostTokensOfBody(body: JsonObject, isPicture: IsPicture): number
   return tokensOf(body, { isPicture, documentBytes: DOCUMENT_TOKENS.fewestBytes }, 0);
 }
 
-/** The same with documents as they usually are: of a request that nobody has counted. */
+/** The same with documents as they usually are: of a request without a count. */
 export function usualTokensOfBody(body: JsonObject, isPicture: IsPicture): number {
   return tokensOf(body, { isPicture, documentBytes: DOCUMENT_TOKENS.usualBytes }, 0);
 }

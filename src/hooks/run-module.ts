@@ -19,7 +19,7 @@ interface RunningHook {
   run(call: HookCall, ask: HookQuestion): Promise<CheckedVerdict>;
 }
 
-/** A module that cannot be loaded is told of in `problem`. */
+/** `problem` says why a module cannot be loaded. */
 export async function loadHook(hosted: HostedHook, load: () => Promise<unknown>): Promise<RunningHook> {
   const { name, options: given } = hosted;
   try {

@@ -82,7 +82,7 @@ export interface LibraryGateway {
   close(): Promise<void>;
 }
 
-/** No address of a client: the admin API must not take a stranger for somebody on this machine. */
+/** No address of a client: the admin API must not take a stranger for a client of this machine. */
 const UNKNOWN_ADDRESS = "0.0.0.0";
 
 const LISTENER_FIELDS = ["bind_address", "unix_socket_mode", "workers"] as const;

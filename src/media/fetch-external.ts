@@ -37,7 +37,7 @@ export interface ExternalFetchRequest {
   /** The field of the request that holds the URL; errors name it. */
   param: string;
   accepted?: AcceptedMedia;
-  /** Told of every piece as it arrives; what it throws ends the fetch. */
+  /** Called with every piece as it arrives; what it throws ends the fetch. */
   onBytes?: (bytes: number) => void;
   signal?: AbortSignal;
 }

@@ -19,7 +19,7 @@ const MAX_URL_LENGTH = 8192;
 const FIRST_UNPRIVILEGED_PORT = 1024;
 
 /**
- * The host as everybody reads it. Signs that parsers disagree on do not pass: what one takes for a name and another for a
+ * The host as all parsers read it. Signs that parsers disagree on do not pass: what one takes for a name and another for a
  * path or for credentials would be checked as one host and asked for as another.
  */
 const PLAIN_START = /^https?:\/\/[^\s/?#\\@]+(?:[/?#]|$)/i;

@@ -194,7 +194,7 @@ export const INSTRUMENTS = {
     "signalbox_kv_index_event_sources_connected{backend}",
     "Streams of events of the backend's cache that stand.",
   ),
-  kvIndexEvents: counter("signalbox_kv_index_events_total{backend}", "Events that the backend told of its cache."),
+  kvIndexEvents: counter("signalbox_kv_index_events_total{backend}", "Events of its cache that the backend published."),
   kvIndexDropped: counter(
     "signalbox_kv_index_events_dropped_total{backend}",
     "Events that were dropped because more came than could be taken in.",

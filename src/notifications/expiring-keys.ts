@@ -43,7 +43,7 @@ export function createExpiringKeys({ path, identify, wallTime, log }: ExpiringKe
       createPrivateFile(path);
       await replaceFile(path, JSON.stringify([...entries]), 0o600);
     } catch (error) {
-      const message = "what was told of expiring keys cannot be written; a restart tells it again";
+      const message = "the record of notified expiring keys cannot be written; a restart notifies again";
       log.warn({ path, reason: storageMessage(error) }, message);
     }
   }

@@ -36,7 +36,7 @@ const LOOK_MS = 5_000;
 const KEYS_LOOK_MS = 10 * 60_000;
 const DOWN: ReadonlySet<string> = new Set(["down", "unhealthy"]);
 
-// Long because these functions share the targets and what was told of backends, keys and storage.
+// Long because these functions share the targets and what was notified of backends, keys and storage.
 export function createNotificationsPart(snapshot: ConfigSnapshot, parts: NotificationsParts) {
   const { clock, log, identify, keysEnding, happenings, dataPath, counted, storageProblems } = parts;
   const wallTime = () => clock.wallTime();

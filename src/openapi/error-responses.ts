@@ -18,7 +18,7 @@ const MEANINGS: Readonly<Record<number, string>> = {
   429: "A limit is reached; Retry-After tells when to come again.",
   500: "Something unexpected; the log has the details.",
   502: "The backend could not be reached, or its answer is not usable.",
-  503: "Nobody can answer at the moment.",
+  503: "No backend can answer at the moment.",
   504: "A time limit has passed.",
 };
 

@@ -55,7 +55,7 @@ export function placeOf({ id, traceparent }: TraceContext, ratio: number, newId:
   return { traceId, parentSpanId: undefined, flags: isWithin(traceId, ratio) ? SAMPLED : 0 };
 }
 
-/** By its last 56 bits, as the conventions have it, so that everybody decides alike. */
+/** By its last 56 bits, as the conventions have it, so that all services of a trace decide alike. */
 function isWithin(traceId: string, ratio: number): boolean {
   if (ratio >= 1) return true;
   return ratio > 0 && Number.parseInt(traceId.slice(18, 30), 16) >= (1 - ratio) * 2 ** 48;

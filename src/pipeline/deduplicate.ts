@@ -216,7 +216,7 @@ class Flight<Head> implements ByteSink {
   async #run(start: Joining<Head>["start"]): Promise<SharedAnswer<Head>> {
     try {
       const answer = await start(this.#controller.signal);
-      // A stream is fed even when everybody has left: only its feeder can release what it holds.
+      // A stream is fed even when all followers have left: only its feeder can release what it holds.
       if (answer.feed === undefined) this.#endWith(COMPLETE);
       else answer.feed(this);
       return answer;

@@ -54,7 +54,7 @@ export interface ModelRequest extends RequestSummary {
   routed?: Routed | undefined;
   /** The name of the model in answers, also in those that pass; undefined: as the backend calls it. */
   namedAs?: string | undefined;
-  /** Told of a complete answer that was translated. */
+  /** Called with a complete answer that was translated. */
   answered?: ((result: GenerationResult, context: AnswerContext) => void) | undefined;
   /** It names what a vendor keeps and the gateway does not, which may be gone or another one tomorrow. */
   namesVendorState?: boolean;

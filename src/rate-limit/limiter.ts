@@ -281,7 +281,7 @@ function createBuckets(firstPolicy: BucketPolicy, maxEntries: number, seed: numb
     get policy(): BucketPolicy {
       return policy;
     },
-    /** Everybody keeps the credit that he has; who has all of it has all of the new one. */
+    /** Each client keeps its credit; a client with full credit has the full new one. */
     change(next: BucketPolicy, nowMs: number): void {
       if (Bun.deepEquals(policy, next)) return;
       for (const bucket of uses) {

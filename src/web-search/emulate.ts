@@ -31,7 +31,7 @@ export interface EmulationParts {
   signal: AbortSignal;
   /** True if places of the text that name a result are marked with a citation. */
   cites: boolean;
-  /** Told of every search that brought nothing but an error. */
+  /** Called after each search that returned only an error. */
   searchFailed?(errorCode: SearchErrorCode, reason: string): void;
 }
 

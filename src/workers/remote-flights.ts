@@ -60,7 +60,7 @@ export function createRemoteFlights(parts: RemoteFlightsParts): RemoteFlights {
       if (first.done || first.value.kind !== "head") return undefined;
       return sharedAnswer(first.value.head, frames, parts);
     } catch {
-      return undefined; // it has ended, or everybody here has left
+      return undefined; // it has ended, or all followers here have left
     }
   }
 

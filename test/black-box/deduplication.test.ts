@@ -106,7 +106,7 @@ test("20 identical plain requests are one call, and each is answered whole", asy
   expect(backend.requests).toHaveLength(1);
 });
 
-test("an error is shared as well, and the next request asks anew", async () => {
+test("an error is shared as well, and the next request asks again", async () => {
   const gate = Promise.withResolvers<void>();
   backend.reset({ ...failure(400, "no such thing"), headersAfter: gate.promise });
   const pending = Array.from({ length: 5 }, () => gateway.chat({ temperature: 0 }));

@@ -1,4 +1,4 @@
-// Why nobody else was asked: a failure names what the backend said and the rules that ended the tries, in the story, in the log
+// Why no other backend was asked: a failure names what the backend said and the rules that ended the tries, in the story, in the log
 // line and in the list of errors.
 
 import { expect, test } from "bun:test";
@@ -54,8 +54,8 @@ async function told(answer: Answer, body: Record<string, unknown> = {}): Promise
 test("a status that is not retried, and no chain", async () => {
   const rules = "HTTP 500 is not in retry.status_codes; there is no fallback chain for m";
   const { summary, explanation, ended_by, line, error } = await told(failure(500, "CUDA out of memory"));
-  expect(summary).toBe(`gpu-1 failed (status 500), saying "CUDA out of memory"; nobody else was asked: ${rules}.`);
-  expect(explanation).toContain(`Nobody else was asked: ${rules}.`);
+  expect(summary).toBe(`gpu-1 failed (status 500), saying "CUDA out of memory"; no other backend was asked: ${rules}.`);
+  expect(explanation).toContain(`No other backend was asked: ${rules}.`);
   expect(ended_by).toBe(rules);
   expect(line).toMatchObject({ status: 500, backend_error: "CUDA out of memory", ended_by: rules });
   expect(error).toMatchObject({ ended_by: rules, attempts: [{ backend: "gpu-1", detail: "CUDA out of memory" }] });

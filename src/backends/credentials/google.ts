@@ -23,7 +23,7 @@ type GoogleTools = Pick<CredentialTools, "env" | "resolve" | "clock">;
 
 export const googleCredential: CredentialScheme<GoogleOptions> = {
   optionsOf: ({ api_key, credentials }) => (api_key === undefined ? { given: credentials } : undefined),
-  // The file is read again for each token, because keys are rotated by writing it anew.
+  // The file is read again for each token, because keys are rotated by overwriting it.
   make: ({ given }, tools) => createRenewed((signal) => getToken(given, tools, signal), tools),
 };
 

@@ -124,7 +124,7 @@ end
 return {direction, rows}
 `);
 
-/** 0: somebody else was quicker; 2: it can no longer be cancelled. */
+/** 0: another gateway was quicker; 2: it can no longer be cancelled. */
 export const CANCEL = script(`
 local id, version, facts = unpack(ARGV)
 local found = redis.call('HMGET', key('row', id), 'version', 'status', 'closing')

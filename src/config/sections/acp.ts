@@ -42,7 +42,7 @@ export const acpSection = defineSection({
     max_concurrent: whole(1, 1_000).default(10).describe("Most sessions of a process."),
     idle_timeout: positiveDuration()
       .prefault("1h")
-      .describe("A session that nobody has used for this long leaves the memory, with its tool servers."),
+      .describe("A session that was not used for this long leaves the memory, with its tool servers."),
     storage: z
       .enum(["memory", "file"], { error: "expected one of memory, file" })
       .default("memory")

@@ -27,7 +27,7 @@ export const kvCacheIndexSection = defineSection({
     backend: z
       .enum(["memory"], { error: "unknown; known is memory" })
       .default("memory")
-      .describe("memory: in this process, learnt anew after a restart."),
+      .describe("memory: in this process, learnt again after a restart."),
     max_entries: whole(1, 10_000_000)
       .default(100_000)
       .describe(

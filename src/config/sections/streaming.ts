@@ -29,7 +29,7 @@ export const streamingSection = defineSection({
           .boolean()
           .default(false)
           .describe(
-            "Along a fallback chain. true: the next backend is asked to go on behind the text that was sent; false: it starts anew.",
+            "Along a fallback chain. true: the next backend is asked to go on behind the text that was sent; false: it starts again.",
           ),
         exact_continuation: z
           .boolean()

@@ -33,7 +33,7 @@ export interface FileReloaderParts {
   log: ConfigLog;
   /** Of the file as it was read at start, so that an edit during the start is not lost. */
   fileHash: string | undefined;
-  /** Told of every edit: whether it is in force now. */
+  /** Called after each edit: whether it is in force now. */
   reloaded?: (isOk: boolean) => void;
   /** An edit was refused; the problems hold no values of settings. */
   refused?: (file: string, problems: readonly string[]) => void;

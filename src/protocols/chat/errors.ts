@@ -33,7 +33,7 @@ export function decodeError(status: number, body: unknown): Failure {
   const error = findError(body);
   const code = typeof error.code === "number" && !isErrorStatus(error.code) ? String(error.code) : error.code;
   return failureOf({
-    message: messageOf(error) ?? `The backend told of an error (HTTP ${status}) without saying which.`,
+    message: messageOf(error) ?? `The backend reported an error (HTTP ${status}) without saying which.`,
     status: status >= 400 ? status : embeddedStatus(error),
     type: nonEmptyText(error.type),
     code: nonEmptyText(code),

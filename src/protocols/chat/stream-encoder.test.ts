@@ -348,7 +348,7 @@ describe("official clients", () => {
     });
   });
 
-  test("the OpenAI library, told of an error", async () => {
+  test("the OpenAI library, reported an error", async () => {
     const encoder = new ChatStreamEncoder(context());
     const broken =
       encoder.push({ type: "start", id: "", model: "b", createdAt: 0 }) +

@@ -47,7 +47,7 @@ export function decodeError(status: number, body: unknown): Failure {
   const name = textOf(error.status);
   const details = objectsOf(error.details);
   const rule = ruleOf(name, details);
-  const message = nonEmptyText(error.message) ?? `The backend told of an error (HTTP ${status}) without saying which.`;
+  const message = nonEmptyText(error.message) ?? `The backend reported an error (HTTP ${status}) without saying which.`;
   return {
     message,
     status: httpStatus(status, error, rule),

@@ -41,7 +41,7 @@ function readSent(events: readonly SseEvent[]): SentAnswer | undefined {
   };
 }
 
-/** False when nothing can be joined behind this event: the client was told of an error, or of more than text. */
+/** False when nothing can be joined behind this event: the client has got an error, or more than text. */
 function follow(progress: Progress, answer: JsonObject): boolean {
   if (hasError(answer) || isPresent(answer.promptFeedback)) return false;
   const candidates = objectsOf(answer.candidates);

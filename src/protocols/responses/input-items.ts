@@ -75,7 +75,7 @@ function decodeTurnItem(item: JsonObject, param: string): ContentPart {
     case "compaction":
       throw invalidField(
         `${param}.type`,
-        "only the service that compacted the conversation can read it; start anew or send the items themselves.",
+        "only the service that compacted the conversation can read it; start again or send the items themselves.",
       );
     default:
       // Of hosted tools, for the most part: what they found is in the text that follows.

@@ -145,7 +145,7 @@ export const SETTINGS: readonly Feature[] = [
   member("num_ctx", 4096, ["ollama-api"]),
   setting(
     "unknown",
-    "A member that nobody knows yet",
+    "A member that the format does not know yet",
     without("completions"),
     { more: { future_member: { a: 1 } } },
     ({ body }) => body.future_member !== undefined,

@@ -1,4 +1,4 @@
-// One request: what became of it, in sentences, on a line of time, and attempt by attempt with everybody who could have been
+// One request: what became of it, in sentences, on a line of time, and attempt by attempt with all backends that could have been
 // asked.
 
 import type { AttemptRow, RequestStory } from "../../../admin/request-schemas.ts";
