@@ -251,11 +251,12 @@ describe("a client that is still sending reads its refusal", () => {
 
   test("429", async () => {
     const gateway = await gatewayWith({
-      rate_limiting: { enabled: true, limits: { per_client: { requests_per_second: 1, burst_capacity: 1 } } },
+      api_keys: { mode: "blocking", keys: [{ key: "sk-sekret-1", rate_limit: 1 }] },
     });
-    expect((await gateway.chat()).status).toBe(200);
+    const headers = { Authorization: "Bearer sk-sekret-1" };
+    expect((await gateway.chat({}, { headers })).status).toBe(200);
     const connection = await RawConnection.open(gateway.port);
-    connection.write(postBytes(CHAT, "x".repeat(20 * MEGABYTE)));
+    connection.write(postBytes(CHAT, "x".repeat(20 * MEGABYTE), headers));
     const response = await connection.response();
     expectErrorBody(response, response.text, 429);
     expect(response.headers.connection).toBe("close");

@@ -71,7 +71,9 @@ function start(admission: NonNullable<ConfigDocument["admission"]> = {}, more: P
       running[0]?.finish();
     },
     isThere: (...users: string[]) =>
-      waitFor(`${users} are there`, () => users.every((user) => running.some((one) => one.user === user))),
+      waitFor(`${users} are there`, () => users.every((user) => running.some((one) => one.user === user)), {
+        explain: () => `running: ${running.map(({ user }) => user)}; served: ${served}`,
+      }),
   };
 }
 
@@ -328,7 +330,11 @@ describe("a server that is gone", () => {
       { per_backend: { max_concurrent: 4 } },
       {
         backends: [{ name: "gpu", url: backend.url, models: ["m"] }],
-        rate_limiting: { storage: "redis", redis: { url: door.url, key_prefix: `queue-${tests}:` } },
+        // A gateway whose commands take longer goes on alone, with slots of its own.
+        rate_limiting: {
+          storage: "redis",
+          redis: { url: door.url, key_prefix: `queue-${tests}:`, command_timeout_ms: 1_000 },
+        },
       },
     );
     const gateways = await Promise.all([bed.gateway({ config }), bed.gateway({ config }), bed.gateway({ config })]);
