@@ -102,10 +102,13 @@ export interface BackendKind extends Dialect {
 
 /** How a vendor takes batches (src/vendor-batches). */
 export interface BatchApi {
-  /** The requests come in a file, as at OpenAI, or in the body that creates the batch, as at Anthropic. */
-  wire: "files" | "inline";
-  /** The paths that a line can be asked at. */
-  paths: readonly string[];
+  /**
+   * The requests come in a file, as at OpenAI, or in the body that creates the batch, as at Anthropic and Gemini; there, the
+   * batch is a long-running operation, which holds its results.
+   */
+  wire: "files" | "inline" | "operations";
+  /** The operations that a line can be asked for, and the path that stands for each in a batch; `{model}` is filled in. */
+  paths: OperationPaths;
   /** Headers of single requests that stand once for a batch: lines that differ in them go into different ones. */
   headers: readonly string[];
 }

@@ -109,6 +109,9 @@ const BEHIND_BASE: Readonly<Record<PresetOperation, string>> = {
   translations: "/audio/translations",
 };
 
+/** Those of `backends[].forward_headers`. */
+const ORGANISATION_HEADERS = ["openai-organization", "openai-project", "openai-beta"] as const;
+
 const RATE_HEADERS = OPENAI_RESPONSE_HEADERS.filter((name) => name.startsWith("x-ratelimit-"));
 
 /** The kind that the row of a preset means. */
@@ -160,8 +163,8 @@ const ROWS: Readonly<Record<Exclude<BackendKindName, "bedrock" | "vertex">, Back
     paths: { ...OPENAI_PATHS, ...IMAGE_PATHS, ...AUDIO_PATHS, ...MODERATION_PATHS, responses: "/v1/responses" },
     batchApi: {
       wire: "files",
-      paths: ["/v1/chat/completions", "/v1/responses", "/v1/embeddings", "/v1/completions"],
-      headers: ["openai-organization", "openai-project", "openai-beta"],
+      paths: { ...OPENAI_PATHS, responses: "/v1/responses" },
+      headers: ORGANISATION_HEADERS,
     },
     probe: probe("/v1/models"),
     ownedBy: "openai",
@@ -207,7 +210,11 @@ const ROWS: Readonly<Record<Exclude<BackendKindName, "bedrock" | "vertex">, Back
     auth: { header: "x-api-key", scheme: "bare" },
     headers: { "anthropic-version": "2023-06-01" },
     paths: { messages: "/v1/messages", "count-tokens": "/v1/messages/count_tokens" },
-    batchApi: { wire: "inline", paths: ["/v1/messages"], headers: ["anthropic-version", "anthropic-beta"] },
+    batchApi: {
+      wire: "inline",
+      paths: { messages: "/v1/messages" },
+      headers: ["anthropic-version", "anthropic-beta"],
+    },
     modelList: {
       path: "/v1/models",
       pages: { query: "limit=1000", cursor: "last_id", parameter: "after_id", more: "has_more" },
@@ -238,6 +245,11 @@ const ROWS: Readonly<Record<Exclude<BackendKindName, "bedrock" | "vertex">, Back
       "embed-content": "/v1beta/models/{model}:batchEmbedContents",
       "embed-one-content": "/v1beta/models/{model}:embedContent",
       "image-content": "/v1beta/models/{model}:generateContent",
+    },
+    batchApi: {
+      wire: "operations",
+      paths: { "generate-content": "/v1beta/models/{model}:batchGenerateContent" },
+      headers: [],
     },
     modelList: {
       path: "/v1beta/models",

@@ -1,6 +1,5 @@
 // A line of a batch on its way to a backend: the batch of the backend's vendor may get it in place of the backend.
 
-import { operationPath } from "../backends/backend.ts";
 import type { BackendEntry } from "../backends/board.ts";
 import type { KeptBudget } from "../batches/vendor/vendor-turn.ts";
 import { NOTHING } from "../budgets/amounts.ts";
@@ -44,9 +43,9 @@ export async function offerToVendor(
   const { batchApi } = backend.kind;
   if (vendorTurn === undefined || vendorTurn.answer !== undefined || batchApi === undefined) return;
   const { operation, model, body, answers } = outgoing;
-  const path = outgoing.path ?? operationPath(backend, operation, model, stream);
+  const path = batchApi.paths[operation]?.replace("{model}", () => encodeURIComponent(model));
   const isWhole = !stream && sideBySide === undefined && answers === undefined && contentType === undefined;
-  if (!isWhole || path === undefined || !batchApi.paths.includes(path)) return;
+  if (!isWhole || path === undefined) return;
   const all = upstreamHeaders(backend, outgoing, settings);
   const headers = Object.fromEntries(
     batchApi.headers.flatMap((name) => (all[name] === undefined ? [] : [[name, all[name]]])),

@@ -7,13 +7,11 @@ import { type VendorGroup, type VendorResult, VendorTrouble } from "../batches/v
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import { memberBytes } from "../lib/json-members.ts";
 import type { VendorCalls } from "./vendor-call.ts";
-import { joinLines, lineId, positionIn, type VendorWire } from "./wire.ts";
+import { isOlder, joinLines, lineId, positionIn, type VendorWire } from "./wire.ts";
 
 const BATCHES = "/v1/messages/batches";
 const ENDED = "ended";
 const PAGE = 100;
-/** Clocks differ. */
-const CLOCK_SLACK_MS = 600_000;
 
 /** Of single requests, by the type of their error: a result has no status. */
 const STATUSES: ReadonlyMap<unknown, number> = new Map([
@@ -66,7 +64,7 @@ export function createInlineWire(calls: VendorCalls): VendorWire {
         const told = await calls.json(backend, { method: "GET", path, headers: group.headers, signal });
         const page = (Array.isArray(told.data) ? told.data : []).filter(isObject);
         for (const batch of page) {
-          if (Date.parse(String(batch.created_at)) < sinceMs - CLOCK_SLACK_MS) return undefined; // the newest come first
+          if (isOlder(Date.parse(String(batch.created_at)), sinceMs)) return undefined; // the newest come first
           if (linesOf(batch) !== group.lines) continue;
           const id = idOf(batch);
           // Whose it is stands in its results alone.

@@ -8,6 +8,7 @@ import { type VendorBatchApi, type VendorGroup, VendorRefusal } from "../batches
 import { createSerial } from "../lib/serial.ts";
 import { createFilesWire } from "./files-wire.ts";
 import { createInlineWire } from "./inline-wire.ts";
+import { createOperationsWire } from "./operations-wire.ts";
 import { createVendorCalls } from "./vendor-call.ts";
 import type { VendorWire } from "./wire.ts";
 
@@ -22,6 +23,7 @@ export function createVendorBatches({ board, transport, wallTime }: VendorBatchP
   const wires: Readonly<Record<BatchApi["wire"], VendorWire>> = {
     files: createFilesWire(calls),
     inline: createInlineWire(calls),
+    operations: createOperationsWire(calls),
   };
   /** What is sent is in memory: one batch after the other. */
   const sending = createSerial(Number.POSITIVE_INFINITY);

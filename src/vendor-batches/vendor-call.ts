@@ -1,4 +1,4 @@
-// Requests to the batch API of a vendor: answers read whole within a bound or line by line, and what it means that one failed.
+// Requests to the batch API of a vendor: answers read whole within a bound or part by part, and what it means that one failed.
 
 import type { Backend } from "../backends/backend.ts";
 import { callDeadline, controlHeaders, failureText, statusText } from "../backends/control-request.ts";
@@ -6,6 +6,7 @@ import type { BackendAnswer, Transport } from "../backends/transport.ts";
 import { readWholeBody } from "../backends/whole-body.ts";
 import { VendorRefusal, VendorTrouble } from "../batches/vendor/vendor-api.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
+import { type JsonPick, JsonPicks } from "../lib/json-picks.ts";
 import { LineReader } from "../lib/line-reader.ts";
 import { backendWords } from "../upstream/backend-words.ts";
 import { parseRetryAfter } from "../upstream/failure.ts";
@@ -16,8 +17,8 @@ const UPLOAD_TIMEOUT_MS = 600_000;
 /** Between two pieces of results. */
 const SILENCE_MS = 120_000;
 const MAX_ANSWER_BYTES = 4 * 1024 * 1024;
-/** Of results. */
-const MAX_LINE_BYTES = 64 * 1024 * 1024;
+/** Of a line or a value of results. */
+const MAX_PART_BYTES = 64 * 1024 * 1024;
 /** Statuses by which a vendor says nothing about the batch. */
 const OF_THE_MOMENT: ReadonlySet<number> = new Set([408, 409, 425, 429]);
 
@@ -47,6 +48,38 @@ export function createVendorCalls(transport: Transport, wallTime: () => number) 
     return new VendorTrouble(said, retryAfterMs);
   }
 
+  /**
+   * What a reader makes of the pieces of an answer with the status 200.
+   * @param partsOf - gets each piece, and undefined at the end
+   */
+  async function* parts<Part>(
+    backend: Backend,
+    asked: VendorAsk,
+    partsOf: (piece: Uint8Array | undefined) => Iterable<Part>,
+  ): AsyncGenerator<Part, void> {
+    const { signal } = asked;
+    signal.throwIfAborted();
+    const call = begin(backend, asked);
+    let deadline = callDeadline(SILENCE_MS, signal);
+    deadline.watch(call);
+    try {
+      const answer = await call.answer;
+      if (answer.status !== 200) throw await refusal(backend, answer);
+      for await (const piece of piecesOf(answer)) {
+        deadline.close(); // what is done with the parts may take its time
+        yield* partsOf(piece);
+        deadline = callDeadline(SILENCE_MS, signal);
+        deadline.watch(call);
+      }
+      yield* partsOf(undefined);
+    } catch (error) {
+      throw trouble(error, signal, deadline.expired);
+    } finally {
+      deadline.close();
+      call.abort();
+    }
+  }
+
   return {
     /** The JSON object of an answer with the status 200. */
     async json(backend: Backend, asked: VendorAsk): Promise<JsonObject> {
@@ -69,30 +102,28 @@ export function createVendorCalls(transport: Transport, wallTime: () => number) 
     },
 
     /** The lines of an answer with the status 200, each valid until the next is asked for. */
-    async *lines(backend: Backend, asked: VendorAsk): AsyncGenerator<Uint8Array, void> {
-      const { signal } = asked;
-      signal.throwIfAborted();
-      const call = begin(backend, asked);
-      let deadline = callDeadline(SILENCE_MS, signal);
-      deadline.watch(call);
-      const lines = new LineReader(MAX_LINE_BYTES);
-      try {
-        const answer = await call.answer;
-        if (answer.status !== 200) throw await refusal(backend, answer);
-        for await (const piece of piecesOf(answer)) {
-          deadline.close(); // what is done with the lines may take its time
+    lines(backend: Backend, asked: VendorAsk): AsyncGenerator<Uint8Array, void> {
+      const lines = new LineReader(MAX_PART_BYTES);
+      return parts(backend, asked, function* (piece) {
+        if (piece !== undefined) {
           for (const line of lines.read(piece)) if (line !== "too-long") yield line;
-          deadline = callDeadline(SILENCE_MS, signal);
-          deadline.watch(call);
+          return;
         }
         const last = lines.end();
         if (last !== undefined) yield last;
-      } catch (error) {
-        throw trouble(error, signal, deadline.expired);
-      } finally {
-        deadline.close();
-        call.abort();
-      }
+      });
+    },
+
+    /**
+     * The values at these places of an answer with the status 200, which may be as long as it likes.
+     * @param wanted - as JsonPicks reads it
+     */
+    picks(backend: Backend, asked: VendorAsk, wanted: readonly string[]): AsyncGenerator<JsonPick, void> {
+      const picks = new JsonPicks(wanted, MAX_PART_BYTES);
+      return parts(backend, asked, function* (piece) {
+        if (piece !== undefined) yield* picks.read(piece);
+        else if (!picks.isWhole) throw new VendorTrouble("the answer is not a JSON object, or ends too early");
+      });
     },
   };
 }

@@ -10,6 +10,23 @@ type OfBackend<Ask> = Ask extends (...asked: infer Asked) => infer Told
   ? (backend: Backend, ...asked: Asked) => Told
   : never;
 
+/** Clocks differ. */
+const CLOCK_SLACK_MS = 600_000;
+
+/** Whether a batch is older than one that was created at `sinceMs` or later. */
+export function isOlder(createdMs: number, sinceMs: number): boolean {
+  return createdMs < sinceMs - CLOCK_SLACK_MS;
+}
+
+/**
+ * Whether further pages of a list have older batches only.
+ * @param firstMs - of the first batch of this page, which is the newest where the list is in the order of time; not every vendor
+ * promises that
+ */
+export function isPast(firstMs: number, lastMs: number, sinceMs: number): boolean {
+  return firstMs > lastMs && isOlder(lastMs, sinceMs);
+}
+
 /** The id that a vendor knows a line by: where it stands in our batch, never what the client calls it. */
 export function lineId({ name }: Pick<VendorGroup, "name">, position: number): string {
   return `${name}-${position}`;

@@ -16,6 +16,8 @@ export interface VendorBatch {
   isCancelled: boolean;
   isDeleted: boolean;
   headers: Headers;
+  /** Undefined: now. */
+  createdMs?: number;
 }
 
 export abstract class VendorServer {

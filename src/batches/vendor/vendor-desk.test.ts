@@ -34,7 +34,7 @@ interface Bench {
   created: number[];
   begun: number[];
   memory: ByteAllowance;
-  offer(position: number, kept?: KeptBudget): Promise<boolean>;
+  offer(position: number, kept?: KeptBudget, body?: Uint8Array): Promise<boolean>;
 }
 
 interface Told {
@@ -83,8 +83,8 @@ async function benchOf({ results = [], answered = async () => true, collectingMs
     changed() {},
     ...(collectingMs !== undefined && { collectingMs }),
   });
-  const offer = async (position: number, kept?: KeptBudget) =>
-    (await desk.turnOf(lineAt(position))?.offer({ ...ADDRESS, body: Buffer.from("{}"), kept })) === true;
+  const offer = async (position: number, kept?: KeptBudget, body: Uint8Array = Buffer.from("{}")) =>
+    (await desk.turnOf(lineAt(position))?.offer({ ...ADDRESS, body, kept })) === true;
   return { desk, batch, created, begun, memory, offer };
 }
 
@@ -94,6 +94,16 @@ test("lines that were collected are sent after a time, though others are still t
   expect(await offer(2)).toBe(true);
   await waitFor("the lines are sent", () => created.length === 1);
   expect(created).toEqual([2]);
+  desk.stop();
+});
+
+test("a batch of a vendor has room for what the vendor's format adds to each line", async () => {
+  const { offer, created, desk } = await benchOf({});
+  const body = Buffer.alloc(4 * 1024 * 1024 - 50, " ");
+  for (const position of [0, 1, 2, 3]) expect(await offer(position, undefined, body)).toBe(true);
+  desk.flush();
+  await waitFor("the lines are sent", () => created.length === 2);
+  expect(created.toSorted()).toEqual([1, 3]);
   desk.stop();
 });
 

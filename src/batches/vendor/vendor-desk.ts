@@ -22,6 +22,8 @@ import type { KeptBudget, VendorAddress, VendorAnswer, VendorRequest, VendorTurn
 /** Of a group, below the limits of all vendors. Its bytes are in memory while it is sent. */
 const MAX_GROUP_LINES = 50_000;
 const MAX_GROUP_BYTES = 16 * 1024 * 1024;
+/** What vendors' formats add to a line at most: its id, and the names of members. */
+const FRAME_BYTES = 160;
 /** A longer line is asked by itself. */
 const MAX_BODY_BYTES = 4 * 1024 * 1024;
 /** A group is sent this long after its first line, while others of the batch are still to be asked. */
@@ -211,7 +213,9 @@ export class VendorDesk {
     const key = JSON.stringify(address);
     const known = this.#collecting.get(key);
     const isFull =
-      known !== undefined && (known.facts.lines >= MAX_GROUP_LINES || known.spool.size + bytes > MAX_GROUP_BYTES);
+      known !== undefined &&
+      (known.facts.lines >= MAX_GROUP_LINES ||
+        known.spool.size + bytes + (known.facts.lines + 1) * FRAME_BYTES > MAX_GROUP_BYTES);
     if (known !== undefined && !isFull) return known;
     if (known !== undefined) this.#seal(known);
     const name = `${this.#parts.batch.id}-${randomLetters(NAME_LENGTH)}`;
