@@ -25,6 +25,10 @@ test.each([
       "backends.0.models: is required for azure: the names of its deployments",
     ],
   ],
+  [
+    { type: "azure", url: "https://a.example", models: ["a"], batch_deployments: { a: "a-batch", b: "b-batch" } },
+    ["backends.0.batch_deployments.b: must be named in models or deployments too, for requests outside of batches"],
+  ],
   [{ type: "groq" }, []],
 ])("%j: %j", (backend, problems) => {
   expect(problemsOf(backend)).toEqual(problems);

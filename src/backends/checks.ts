@@ -29,6 +29,11 @@ export function backendProblems(backends: Settings["backends"]): { path: (string
       const names = kind.deployments === undefined ? "it has no list of its models" : "the names of its deployments";
       tell("models", `is required for ${kind.name}: ${names}`);
     }
+    for (const model of Object.keys(backend.batch_deployments ?? {})) {
+      if (configuredModels(backend)?.includes(model)) continue;
+      const path = ["backends", index, "batch_deployments", model];
+      problems.push({ path, message: "must be named in models or deployments too, for requests outside of batches" });
+    }
     const { entra_id } = backend;
     if (entra_id !== undefined && backend.api_key !== undefined) {
       tell("entra_id", "stands beside api_key; remove one of them");

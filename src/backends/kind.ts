@@ -111,6 +111,12 @@ export interface BatchApi {
   paths: OperationPaths;
   /** Headers of single requests that stand once for a batch: lines that differ in them go into different ones. */
   headers: readonly string[];
+  /** What stands in front of the paths of the API itself. */
+  mount?: string;
+  /** The path that a batch is created for, where it is the same for all lines. */
+  endpoint?: string;
+  /** What batches call a model, where single requests call it otherwise; undefined: no batch can ask for it. */
+  deploymentOf?(model: string, settings: BackendSettings): string | undefined;
 }
 
 /** The formats that `backends[].protocols` may name, with the usual paths of each. */
@@ -177,6 +183,7 @@ interface ModelPages {
 export const OWN_SETTINGS = [
   "api_version",
   "deployments",
+  "batch_deployments",
   "project",
   "location",
   "credentials",

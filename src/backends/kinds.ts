@@ -189,7 +189,17 @@ const ROWS: Readonly<Record<Exclude<BackendKindName, "bedrock" | "vertex">, Back
       transcriptions: "/openai/deployments/{deployment}/audio/transcriptions",
       translations: "/openai/deployments/{deployment}/audio/translations",
     },
-    settings: { api_version: "optional", deployments: "optional", entra_id: "optional" },
+    // Microsoft, "Getting started with Azure OpenAI batch deployments": the lines say which format it is, and all of them name a
+    // deployment that answers batches only.
+    batchApi: {
+      wire: "files",
+      paths: { chat: "/v1/chat/completions", responses: "/v1/responses" },
+      headers: ORGANISATION_HEADERS,
+      mount: "/openai",
+      endpoint: "/chat/completions",
+      deploymentOf: (model, { batch_deployments }) => batch_deployments?.[model],
+    },
+    settings: { api_version: "optional", deployments: "optional", batch_deployments: "optional", entra_id: "optional" },
     credential: entraCredential,
     // The deployment stands in the path; in the body where the path does not name one.
     membersOf: ({ operation, model, settings }) =>

@@ -47,6 +47,7 @@ const FREE_NAMES: ReadonlySet<string> = new Set([
   "timeouts.models",
   "backends.[].headers",
   "backends.[].deployments",
+  "backends.[].batch_deployments",
   "circuit_breaker.backends",
   "fallback.fallback_chains",
   "global_prompts.backends",

@@ -122,13 +122,34 @@ export class OpenAiVendor extends VendorServer {
   #uploads = 0;
   readonly #results = new Map<string, { output?: string; errors?: string }>();
   readonly #facts = new Map<string, { input: string; endpoint: string; metadata: unknown }>();
+  /** The endpoint of all batches; undefined: that of their lines. */
+  protected readonly batchEndpoint: string | undefined = undefined;
+  /** The urls of lines; undefined: the endpoint of their batch. */
+  protected readonly lineUrls: readonly string[] | undefined = undefined;
+
+  protected get fileStatus(): string {
+    return "processed";
+  }
+
+  protected isAllowed({ headers }: Request): boolean {
+    return headers.get("authorization") === "Bearer vendor-key";
+  }
+
+  /** What is wrong with the model of all lines. */
+  protected checkModel(_model: unknown): string | undefined {
+    return undefined;
+  }
+
+  protected statusText(status: string): string {
+    return status;
+  }
 
   resultsText(batch: VendorBatch): string {
     return this.files.get(this.#resultsOf(batch).output ?? "") ?? "";
   }
 
   protected async handle(request: Request, path: string): Promise<Response> {
-    if (request.headers.get("authorization") !== "Bearer vendor-key") return this.refused(401, "no key");
+    if (!this.isAllowed(request)) return this.refused(401, "no key");
     const [, , collection, id, action] = path.split("/");
     const asked = `${request.method} ${collection}${id === undefined ? "" : "/"}${action ?? ""}`;
     switch (asked) {
@@ -196,6 +217,7 @@ export class OpenAiVendor extends VendorServer {
       created_at: 1,
       filename: file.name,
       purpose: "batch",
+      status: this.fileStatus,
     });
   }
 
@@ -207,13 +229,15 @@ export class OpenAiVendor extends VendorServer {
     const [other] = Object.keys(others);
     if (other !== undefined) return this.mistake(`unknown parameter ${other}`);
     if (completion_window !== "24h") return this.mistake("completion_window");
+    if (this.batchEndpoint !== undefined && endpoint !== this.batchEndpoint) return this.mistake("endpoint");
     const content = this.files.get(input_file_id ?? "");
     if (content === undefined) return this.mistake("there is no such input file");
     const lines: VendorLine[] = [];
     for (const text of content.trimEnd().split("\n")) {
       const { custom_id, method, url, body, ...rest } = JSON.parse(text);
       if (Object.keys(rest).length > 0) return this.mistake("a line has other members");
-      if (method !== "POST" || url !== endpoint) return this.mistake("a line is not POST, or for another endpoint");
+      const isForEndpoint = this.lineUrls?.includes(url) ?? url === endpoint;
+      if (method !== "POST" || !isForEndpoint) return this.mistake("a line is not POST, or for another endpoint");
       if (typeof custom_id !== "string" || custom_id.length > 512) return this.mistake("custom_id");
       if (body.stream === true) return this.mistake("a line streams");
       lines.push({ customId: custom_id, body });
@@ -221,6 +245,8 @@ export class OpenAiVendor extends VendorServer {
     if (new Set(lines.map(({ customId }) => customId)).size < lines.length)
       return this.mistake("a custom_id stands twice");
     if (new Set(lines.map(({ body }) => body.model)).size > 1) return this.mistake("several models in one batch");
+    const fault = this.checkModel(lines[0]?.body.model);
+    if (fault !== undefined) return this.mistake(fault);
     const batch = this.create(lines, "batch_vendor_", request.headers);
     this.#facts.set(batch.id, { input: input_file_id ?? "", endpoint: endpoint ?? "", metadata });
     return Response.json(this.#view(batch, false));
@@ -250,7 +276,9 @@ export class OpenAiVendor extends VendorServer {
       ...(this.refusesToBegin && {
         errors: { object: "list", data: [{ code: "token_limit_exceeded", message: "later" }] },
       }),
-      status: this.refusesToBegin ? "failed" : batch.isCancelled ? "cancelled" : isOver ? "completed" : "in_progress",
+      status: this.statusText(
+        this.refusesToBegin ? "failed" : batch.isCancelled ? "cancelled" : isOver ? "completed" : "in_progress",
+      ),
       created_at: Math.floor(Date.now() / 1000),
       output_file_id: results.output,
       error_file_id: results.errors,

@@ -135,6 +135,12 @@ export const backendSchema = z.strictObject({
       "azure: model name -> deployment name, where the two differ. bedrock: model name -> id or ARN of what is asked, such " +
         "as an inference profile; the name tells whose model it is.",
     ),
+  batch_deployments: z
+    .record(z.string(), z.string().min(1))
+    .optional()
+    .describe(
+      "azure: model name -> deployment of the type Global-Batch or Data-Zone-Batch, which gets the lines of batches with batches.vendor.",
+    ),
   entra_id: entraId
     .optional()
     .describe(
