@@ -2,6 +2,8 @@ import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { isCard, isIban, redacted, sensitiveIn } from "./sensitive.ts";
 
+const letters = (count: number) => "sekret0123456789abcdef".repeat(4).slice(0, count);
+
 describe("sensitive texts", () => {
   test.each([
     ["write to alice.b+c@mail.example.com.", "write to [redacted email]."],
@@ -24,6 +26,37 @@ describe("sensitive texts", () => {
     "10.0.0.1:8080 and 3.141592653589793",
   ])("leaves %s", (text) => {
     expect(redacted(text)).toBe(text);
+  });
+
+  const samples = [
+    ...["sk-", "sk_live_", "pk_test_", "rk_live_", "glpat-", "xoxb-", "hf_", "gsk_", "r8_"].map(
+      (start) => start + letters(24),
+    ),
+    ...["ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "npm_"].map((start) => start + letters(36)),
+    ...["AKIA", "ASIA"].map((start) => start + letters(16).toUpperCase()),
+    `AIza${letters(35)}`,
+    `eyJ${letters(20)}.eyJ${letters(20)}.${letters(20)}`,
+    `-----BEGIN PRIVATE KEY-----\n${letters(64)}\n-----END PRIVATE KEY-----`,
+    `-----BEGIN RSA PRIVATE KEY-----\n${letters(64)}\n-----END RSA PRIVATE KEY-----`,
+    ...["bob@example.org", "a.b+c@mail.example.co.uk", "_@x.io"],
+    ...["DE89 3704 0044 0532 0130 00", "GB82WEST12345698765432"],
+    ...["4111 1111 1111 1111", "5500-0000-0000-0004", "378282246310005"],
+    ...["+49 170 1234567", "+1.555.123.4567", "0170 1234567", "(030) 1234567", "(555) 123-4567", "(555)123.4567"],
+    ...["555-123-4567", "555.123.4567"],
+  ];
+
+  test.each(samples)("are found wherever they stand: %p", (sample) => {
+    expect(sensitiveIn(sample)).toMatchObject([{ start: 0, end: sample.length }]);
+    const around = fc.string({ unit: fc.constantFrom(..."aZ09 .,;:!?-_@+()[]/\n"), maxLength: 40 });
+    fc.assert(
+      fc.property(around, around, (before, after) => {
+        const text = `${before} \n${sample}\n ${after}`;
+        const start = before.length + 2;
+        const isCovered = sensitiveIn(text).some((found) => found.start <= start && found.end >= start + sample.length);
+        expect(isCovered).toBe(true);
+      }),
+      { numRuns: 50 },
+    );
   });
 
   test("findings are in order, apart from each other, and nothing is found a second time", () => {
