@@ -4,7 +4,7 @@ import { oneOfTexts, type Properties, text } from "../openapi/json-schema.ts";
 import { type Parameter, queryParameter } from "../openapi/operation.ts";
 import type { RecordingFilter } from "../recording/filter.ts";
 import type { RecordingMark } from "../recording/store.ts";
-import { wordsOf } from "../recording/words.ts";
+import { WordHashes } from "../recording/words.ts";
 import { badParameter, readNumber, readTimes, timeText, WINDOW_NAMES } from "./query.ts";
 import { SHOWN_OUTCOMES } from "./request-schemas.ts";
 
@@ -76,7 +76,7 @@ export function readFilter(query: URLSearchParams, nowMs: number): RecordingFilt
 
 function readText(query: URLSearchParams): string | undefined {
   const words = query.get("text") ?? undefined;
-  if (words !== undefined && wordsOf([words]).size === 0) throw badParameter("text", "at least one word");
+  if (words !== undefined && new WordHashes().of([words]).length === 0) throw badParameter("text", "at least one word");
   return words;
 }
 

@@ -36,18 +36,18 @@ export function readAsked(
   }
 }
 
-/** What of an answer can be read; what was cut off is missing. */
+/** What of an answer can be read; what was cut off is missing. @param value - what JSON says, where it was read before */
 export function readAnswer(
   operation: string,
-  { content, contentType }: Pick<RecordedBody, "content" | "contentType">,
+  { content, contentType, value }: Pick<RecordedBody, "content" | "contentType"> & { value?: unknown },
   status: number,
 ): ReadAnswer | undefined {
   const { backend } = bothHalves(operation) ?? {};
   if (backend === undefined) return undefined;
-  const text = decoder.decode(content);
-  const whole = parseJson(text);
+  const text = value === undefined ? decoder.decode(content) : "";
+  const whole = value ?? parseJson(text);
   // A stream that broke off had begun well.
-  if (status >= 400 && (isObject(whole) || text === ""))
+  if (status >= 400 && (isObject(whole) || content.length === 0))
     return { parts: [], error: standardError(status, content).message };
   if (isObject(whole) && !backend.readsStreamsAlone) return readWhole(backend, whole);
   const collector = new Collector();
@@ -74,7 +74,7 @@ function readWhole(backend: BackendProtocol, whole: JsonObject): ReadAnswer | un
 
 function eventsIn(text: string, whole: unknown, contentType: string): { data: string; name?: string | undefined }[] {
   if (Array.isArray(whole)) return whole.map((value) => ({ data: JSON.stringify(value) }));
-  if (whole !== undefined) return [{ data: text }];
+  if (whole !== undefined) return [{ data: JSON.stringify(whole) }];
   if (contentType.includes("event-stream")) return readEvents(text);
   const lines = text.split("\n").filter((line) => line.trim() !== "");
   return lines.map((data) => ({ data }));

@@ -1,8 +1,7 @@
 // Which recordings are meant: by what is known of them, and by words.
 
 import type { RecordingFacts } from "./recording.ts";
-import type { Vault } from "./vault.ts";
-import { wordsOf } from "./words.ts";
+import { DIGEST_BYTES, type Vault } from "./vault.ts";
 
 /** Every member that is given must hold. */
 export interface RecordingFilter {
@@ -59,6 +58,8 @@ const RANGES = {
   untilMs: "atMs < ?",
 } as const;
 
+const NOTHING = new Uint8Array(0);
+
 /** @param digests - of words, as the index has them */
 export function toSql(filter: RecordingFilter, digests: Vault["wordDigests"]): SqlCondition {
   const parts: string[] = ["1"];
@@ -84,9 +85,10 @@ export function toSql(filter: RecordingFilter, digests: Vault["wordDigests"]): S
     values.push(...filter.ids);
   }
   // A digest that stands across two others is no match in one of some million recordings.
-  for (const word of filter.text === undefined ? [] : wordsOf([filter.text])) {
+  const words = filter.text === undefined ? NOTHING : digests([filter.text]);
+  for (let start = 0; start < words.length; start += DIGEST_BYTES) {
     parts.push("instr(words, ?) > 0");
-    values.push(digests([word]));
+    values.push(words.subarray(start, start + DIGEST_BYTES));
   }
   return { sql: parts.join(" AND "), values };
 }

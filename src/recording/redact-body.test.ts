@@ -4,7 +4,7 @@ import { readEvents } from "../protocols/sse.ts";
 import { redactBody } from "./redact-body.ts";
 
 const bytes = (text: string) => new TextEncoder().encode(text);
-const textOf = (body: Uint8Array | undefined) => new TextDecoder().decode(body);
+const textOf = (body: ReturnType<typeof redactBody>) => new TextDecoder().decode(body?.content);
 
 const SECRET = "bob.smith@example.org";
 
@@ -21,7 +21,9 @@ const EXPECTED = "Ask [redacted email] or call [redacted phone]. Done.";
 describe("a redacted body", () => {
   test("is the same body where there is nothing to take out", () => {
     const body = bytes('{ "messages": [{"role":"user","content":"Hello!"}], "n": 1.0 }');
-    expect(redactBody(body, "application/json")).toBe(body);
+    const read = redactBody(body, "application/json");
+    expect(read?.content).toBe(body);
+    expect(read?.value).toEqual(JSON.parse(new TextDecoder().decode(body)));
   });
 
   test("has placeholders at any depth, and its pictures", () => {
@@ -29,7 +31,9 @@ describe("a redacted body", () => {
     const value = {
       messages: [{ content: [{ text: TEXT }, { image_url: { url: `data:image/png;base64,${picture}` } }] }],
     };
-    const read = JSON.parse(textOf(redactBody(bytes(JSON.stringify(value)), "application/json")));
+    const redacted = redactBody(bytes(JSON.stringify(value)), "application/json");
+    const read = JSON.parse(textOf(redacted));
+    expect(redacted?.value).toEqual(read);
     expect(read.messages[0].content).toEqual([{ text: EXPECTED }, value.messages[0]?.content[1]]);
   });
 
@@ -81,5 +85,13 @@ describe("a redacted body", () => {
         }
       }),
     );
+  });
+
+  test("has placeholders in texts that stand alone, in lines that are no JSON as well", () => {
+    const redact = (text: string, contentType: string) => textOf(redactBody(bytes(text), contentType));
+    const [quoted, expected] = [TEXT, EXPECTED].map((text) => JSON.stringify(text));
+    expect(redact(`${quoted}`, "application/json")).toBe(`${expected}`);
+    expect(redact(`[1, ${quoted}]`, "application/json")).toBe(`[1,${expected}]`);
+    expect(redact(`${quoted}\n{"n":1}\n${TEXT}\n`, "application/jsonl")).toBe(`${expected}\n{"n":1}\n${EXPECTED}\n`);
   });
 });

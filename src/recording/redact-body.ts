@@ -2,8 +2,9 @@
 // that a client would put together are read together.
 
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
-import { readEvents, singleEvents } from "../protocols/sse.ts";
-import { placeholder, sensitiveIn } from "../redaction/sensitive.ts";
+import { readEvents } from "../protocols/sse.ts";
+import { placeholder, redacted, sensitiveIn } from "../redaction/sensitive.ts";
+import { isEncoded } from "./words.ts";
 
 /** Members that no person writes, and whose values would mean another thing together. */
 const TECHNICAL: ReadonlySet<string> = new Set([
@@ -14,45 +15,66 @@ const TECHNICAL: ReadonlySet<string> = new Set([
 /** Members that tell texts of one event from those of another at the same place. */
 const PLACES = ["type", "index", "item_id", "output_index", "content_index", "summary_index"];
 
-/** Pictures and sound; whoever writes so much without a space writes no text. */
-const BASE64 = /^(data:[\w/+.-]+;base64,)?[A-Za-z0-9+/=_-]{1024,}$/;
-
 const decoder = new TextDecoder();
 const encoder = new TextEncoder();
 
+interface RedactedBody {
+  /** The body itself where there was nothing to take out. */
+  content: Uint8Array;
+  /** Of a body that is JSON: what it says now. */
+  value?: unknown;
+}
+
 /** @returns undefined where the body cannot be read, so that nothing is known of what it says */
-export function redactBody(body: Uint8Array, contentType: string): Uint8Array | undefined {
-  if (body.length === 0) return body;
-  if (contentType.includes("event-stream")) return redactEvents(body);
+export function redactBody(body: Uint8Array, contentType: string): RedactedBody | undefined {
+  if (body.length === 0) return { content: body };
+  if (contentType.includes("event-stream")) return { content: redactEvents(body) };
   const text = decoder.decode(body);
-  const whole = parseJson(text);
-  if (whole !== undefined) {
-    // Elements of a list at the top may be the events of a stream.
-    const values = Array.isArray(whole) ? whole : [whole];
-    return redactTexts(values).size > 0 ? encoder.encode(JSON.stringify(whole)) : body;
-  }
-  return /ndjson|jsonl|json-seq/.test(contentType) ? redactLines(text, body) : undefined;
+  const value = parseJson(text);
+  if (value !== undefined) return redactJson(value, body);
+  return /ndjson|jsonl|json-seq/.test(contentType) ? { content: redactLines(text, body) } : undefined;
+}
+
+function redactJson(whole: unknown, body: Uint8Array): RedactedBody {
+  const told = { value: whole };
+  // Elements of a list at the top may be the events of a stream.
+  const isChanged = Array.isArray(whole) ? redactTexts(whole).size > 0 : redactMembers(told);
+  return { content: isChanged ? encoder.encode(JSON.stringify(told.value)) : body, value: told.value };
 }
 
 function redactLines(text: string, body: Uint8Array): Uint8Array {
   const whole = text.slice(0, text.lastIndexOf("\n") + 1);
   const lines = whole.split("\n").slice(0, -1);
-  const values = lines.map(parseJson);
+  const parsed = lines.map(parseJson);
+  const values = parsed.map((value, index) => value ?? lines[index]);
   const changed = redactTexts(values);
   if (changed.size === 0 && whole.length === text.length) return body;
-  const kept = lines.map((line, index) => (changed.has(index) ? JSON.stringify(values[index]) : line));
+  const kept = values.map((value, index) => {
+    if (!changed.has(index)) return lines[index];
+    return parsed[index] === undefined ? value : JSON.stringify(value);
+  });
   return encoder.encode(kept.map((line) => `${line}\n`).join(""));
 }
 
 function redactEvents(body: Uint8Array): Uint8Array {
-  const events = singleEvents(body)
-    .map((event) => decoder.decode(event))
-    .filter((event) => /(\n\r?\n|\r\r)$/.test(event));
+  const text = decoder.decode(body);
+  const events = wholeEvents(text);
   const values = events.map((event) => readEvents(event)[0]?.data).map((data) => data && (parseJson(data) ?? data));
-  const told = values.map((value) => ({ value }));
-  const changed = redactTexts(told);
-  const kept = events.map((event, index) => (changed.has(index) ? rewritten(event, told[index]?.value) : event));
-  return encoder.encode(kept.join(""));
+  const changed = redactTexts(values);
+  const kept = events.map((event, index) => (changed.has(index) ? rewritten(event, values[index]) : event)).join("");
+  return kept === text ? body : encoder.encode(kept);
+}
+
+/** What was cut off at the end is left out. */
+function wholeEvents(text: string): string[] {
+  const events: string[] = [];
+  let start = 0;
+  for (const { index, 0: boundary } of text.matchAll(/\n\r?\n|\r\r/g)) {
+    const end = index + boundary.length;
+    events.push(text.slice(start, end));
+    start = end;
+  }
+  return events;
 }
 
 /** The event with other data. */
@@ -69,15 +91,40 @@ interface Leaf {
   text: string;
 }
 
-/** Changes the texts in place. Returns the indexes of the values that it has changed. */
-function redactTexts(values: readonly unknown[]): Set<number> {
+/** Changes the texts in place. True: there was something to take out. */
+function redactMembers(holder: Record<string, unknown>): boolean {
+  let isChanged = false;
+  for (const member in holder) {
+    const inner = holder[member];
+    if (typeof inner === "object" && inner !== null) {
+      if (redactMembers(inner as Record<string, unknown>)) isChanged = true;
+    } else if (typeof inner === "string" && isWritten(member, inner)) {
+      const clean = redacted(inner);
+      if (clean === inner) continue;
+      holder[member] = clean;
+      isChanged = true;
+    }
+  }
+  return isChanged;
+}
+
+/** By a person or a model. */
+function isWritten(member: string, text: string): boolean {
+  return text !== "" && !TECHNICAL.has(member) && !isEncoded(text);
+}
+
+/** Changes the texts of the elements in place. Returns the indexes of those that it has changed. */
+function redactTexts(values: unknown[]): Set<number> {
   const lanes = new Map<string, Leaf[]>();
+  const holder = values as unknown as Record<string, unknown>;
   for (const [event, value] of values.entries()) {
-    walk(value, "", (lane, holder, member, text) => {
+    const visit: VisitText = (lane, inside, member, text) => {
       const leaves = lanes.get(lane) ?? [];
-      leaves.push({ event, holder, member, text });
+      leaves.push({ event, holder: inside, member, text });
       lanes.set(lane, leaves);
-    });
+    };
+    if (typeof value === "string") visit("", holder, String(event), value);
+    else walk(value, "", visit);
   }
   const changed = new Set<number>();
   for (const leaves of lanes.values()) redactLane(leaves, changed);
@@ -90,10 +137,10 @@ function walk(value: unknown, path: string, visit: VisitText): void {
   if (!isObject(value) && !Array.isArray(value)) return;
   const place = isObject(value) ? placeOf(value) : "";
   const holder = value as Record<string, unknown>;
-  for (const [member, inner] of Object.entries(holder)) {
-    const lane = `${path}${place}/${member}`;
-    if (typeof inner !== "string") walk(inner, lane, visit);
-    else if (!TECHNICAL.has(member) && inner !== "" && !BASE64.test(inner)) visit(lane, holder, member, inner);
+  for (const member in holder) {
+    const inner = holder[member];
+    if (typeof inner !== "string") walk(inner, `${path}${place}/${member}`, visit);
+    else if (isWritten(member, inner)) visit(`${path}${place}/${member}`, holder, member, inner);
   }
 }
 

@@ -4,6 +4,7 @@
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from "node:crypto";
 import { linkSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { dirname } from "node:path";
+import { WordHashes } from "./words.ts";
 
 const KEY_BYTES = 32;
 const NONCE_BYTES = 12;
@@ -20,13 +21,15 @@ export interface Vault {
   seal(owner: string, id: string, content: Uint8Array): Uint8Array;
   /** Undefined where it was sealed with another key, for another owner or id, or was changed. */
   open(owner: string, id: string, sealed: Uint8Array): Uint8Array | undefined;
-  /** One behind the other, each of DIGEST_BYTES. */
-  wordDigests(words: Iterable<string>): Uint8Array;
+  /** Of each different word of the texts, one behind the other, each of DIGEST_BYTES. */
+  wordDigests(texts: Iterable<string>): Uint8Array;
 }
 
 export function createVault(master: Uint8Array): Vault {
   const derived = (info: string) => new Uint8Array(hkdfSync("sha256", master, "", info, KEY_BYTES));
-  const wordKey = derived("words");
+  /** Blocks of this mode do not depend on each other: one cipher does them all, as they come. */
+  const digesting = createCipheriv("aes-256-ecb", derived("words"), null).setAutoPadding(false);
+  const hashes = new WordHashes();
   const keys = new Map<string, Uint8Array>();
 
   function keyOf(owner: string): Uint8Array {
@@ -42,8 +45,8 @@ export function createVault(master: Uint8Array): Vault {
     seal(owner, id, content) {
       const nonce = randomBytes(NONCE_BYTES);
       const cipher = createCipheriv("aes-256-gcm", keyOf(owner), nonce).setAAD(Buffer.from(id));
-      const sealed = Buffer.concat([cipher.update(content), cipher.final()]);
-      return Buffer.concat([Uint8Array.of(FORM), nonce, cipher.getAuthTag(), sealed]);
+      const sealed = [cipher.update(content), cipher.final()];
+      return Buffer.concat([Uint8Array.of(FORM), nonce, cipher.getAuthTag(), ...sealed]);
     },
     open(owner, id, sealed) {
       const content = sealed.subarray(1 + NONCE_BYTES + TAG_BYTES);
@@ -56,20 +59,15 @@ export function createVault(master: Uint8Array): Vault {
         return undefined;
       }
     },
-    wordDigests(words) {
-      const all = [...words];
+    wordDigests(texts) {
+      const words = hashes.of(texts);
       // AES of one block is the keyed function, so that all words are one call.
-      const blocks = new Uint32Array(all.length * BLOCK_NUMBERS);
-      for (let index = 0; index < all.length; index++) {
-        const word = all[index] as string;
-        blocks[index * BLOCK_NUMBERS] = Bun.hash.xxHash32(word, 0);
-        blocks[index * BLOCK_NUMBERS + 1] = Bun.hash.xxHash32(word, 1);
-      }
-      const cipher = createCipheriv("aes-256-ecb", wordKey, null).setAutoPadding(false);
-      const sealed = Buffer.concat([cipher.update(new Uint8Array(blocks.buffer)), cipher.final()]);
-      const digests = new Uint8Array(all.length * DIGEST_BYTES);
-      for (let at = 0; at < digests.length; at++) {
-        digests[at] = sealed[Math.floor(at / DIGEST_BYTES) * BLOCK_BYTES + (at % DIGEST_BYTES)] as number;
+      const blocks = new Uint32Array(words.length * BLOCK_NUMBERS);
+      for (let index = 0; index < words.length; index++) blocks[index * BLOCK_NUMBERS] = words[index] as number;
+      const sealed = digesting.update(blocks);
+      const digests = new Uint8Array((sealed.length / BLOCK_BYTES) * DIGEST_BYTES);
+      for (let from = 0, to = 0; to < digests.length; from += BLOCK_BYTES, to += DIGEST_BYTES) {
+        for (let byte = 0; byte < DIGEST_BYTES; byte++) digests[to + byte] = sealed[from + byte] as number;
       }
       return digests;
     },
