@@ -128,7 +128,7 @@ export function generationEndpoint(endpoint: GenerationEndpoint, parts: Generati
       const resolved = names.resolve(context, asked);
       asked = resolved instanceof Promise ? await resolved : resolved;
       record.model = cut(asked.model);
-      if (recorder !== undefined) context.recording = recorder.begin(recordedAs(call, body, asked));
+      if (recorder !== undefined) context.recording = recorder.begin(() => recordedAs(call, body, asked));
       if (asked.foreignFile !== undefined) record.add({ kind: "file", field: asked.foreignFile });
       const own = answerHere?.(call, asked);
       if (own !== undefined) {

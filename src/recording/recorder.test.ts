@@ -1,16 +1,22 @@
 import { expect, test } from "bun:test";
+import { waitFor } from "../../test/support/wait-for.ts";
 import { documentSchema } from "../config/sections/registry.ts";
 import { JsonBody } from "../lib/request-body.ts";
 import { RequestRecord } from "../stats/request-record.ts";
 import { createRecorder, type FinishedRecording } from "./recorder.ts";
 
-const NOTHING = { costOf: () => 0, now: () => 0, wallTime: () => 0, random: () => 0 };
+/** Nothing is asked of a request on which the lot does not fall. */
+const UNSEEN = () => {
+  throw new Error("nobody looks at it");
+};
+const NOTHING = { costOf: () => 0, now: () => 0, wallTime: () => 0 };
 
-function started(memory: number, recording: object = {}) {
+function started(memory: number, recording: object = {}, random = () => 0) {
   const { recording: settings } = documentSchema.parse({ recording: { enabled: true, redact: false, ...recording } });
   const seen = { held: 0, dropped: 0, finished: [] as FinishedRecording[] };
   const recorder = createRecorder({
     ...NOTHING,
+    random,
     settings,
     allowance: {
       take(bytes) {
@@ -31,14 +37,14 @@ function started(memory: number, recording: object = {}) {
   const record = new RequestRecord("own-1", "id", 0, () => 0);
   const bytes = new TextEncoder().encode(JSON.stringify({ model: "m", prompt: "x".repeat(100) }));
   const begin = () =>
-    recorder.begin({
+    recorder.begin(() => ({
       ...{ record, caller: undefined, clientHeaders: new Headers(), path: "/v1/completions" },
       body: new JsonBody(bytes, JSON.parse(new TextDecoder().decode(bytes))),
       subject: () => {
         throw new Error("no condition looks at it");
       },
-    });
-  return { begin, seen, record, bytes };
+    }));
+  return { recorder, begin, seen, record, bytes };
 }
 
 const streamOf = (...pieces: string[]) =>
@@ -88,4 +94,34 @@ test("either end may come first", async () => {
   expect(seen.finished).toEqual([]);
   await response?.text();
   expect(seen.finished).toHaveLength(1);
+});
+
+test("a request on which the lot does not fall is not looked at", () => {
+  const { recorder } = started(10_000, { share: 0.5 }, () => 0.5);
+  expect(recorder.begin(UNSEEN)).toBeUndefined();
+  expect(() => started(10_000, { share: 0.5 }, () => 0.4).recorder.begin(UNSEEN)).toThrow("nobody looks");
+});
+
+test("a whole answer is noted beside what the client gets, and one without a body is empty", async () => {
+  const { begin, seen, record } = started(10_000);
+  for (const body of ["hello", null]) {
+    const exchange = begin();
+    const response = exchange?.answered(new Response(body, { headers: { "Content-Type": "text/x" } }), false);
+    exchange?.over(record);
+    expect(await response?.text()).toBe(body ?? "");
+  }
+  await waitFor("both are finished", () => seen.finished.length === 2);
+  expect(seen.finished.map(({ answer }) => Buffer.from(answer.content).toString())).toEqual(["hello", ""]);
+  expect(seen.finished[0]?.answer).toMatchObject({ contentType: "text/x", bytes: 5, incomplete: null });
+});
+
+test("of a whole answer that is too long only what is kept stays in memory", async () => {
+  const { begin, seen, record } = started(1024 ** 2, { max_body_bytes: 1024 });
+  const exchange = begin();
+  exchange?.answered(new Response("x".repeat(100_000)), false);
+  exchange?.over(record);
+  await waitFor("it is finished", () => seen.finished.length === 1);
+  const { answer } = seen.finished[0] as FinishedRecording;
+  expect(answer).toMatchObject({ bytes: 100_000, incomplete: "cut" });
+  expect(answer.content.buffer.byteLength).toBeLessThan(10_000);
 });

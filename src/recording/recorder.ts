@@ -28,8 +28,8 @@ export interface AskedRequest {
 }
 
 export interface Recorder {
-  /** Undefined: it is not recorded. */
-  begin(asked: AskedRequest): RecordedExchange | undefined;
+  /** Undefined: it is not recorded. @param look - called for those on which the lot falls, so that others cost nothing */
+  begin(look: () => AskedRequest): RecordedExchange | undefined;
 }
 
 /** A request that is over, before it is sealed. */
@@ -61,10 +61,10 @@ export function createRecorder(parts: ExchangeRecorderParts): Recorder {
   const conditions = settings.match.map(compileMatch);
   const keepsRequest = settings.what.includes("request");
   return {
-    begin(asked) {
-      if (asked.clientHeaders.get(RECORD_HEADER)?.trim().toLowerCase() === "no") return undefined;
-      // The lot first: it costs least.
+    begin(look) {
       if (share < 1 && random() >= share) return undefined;
+      const asked = look();
+      if (asked.clientHeaders.get(RECORD_HEADER)?.trim().toLowerCase() === "no") return undefined;
       if (conditions.length > 0 && !conditions.some((holds) => holds(asked))) return undefined;
       const content = keepsRequest ? asked.body.bytes() : undefined;
       if (!allowance.take(content?.length ?? 0)) {
@@ -131,19 +131,27 @@ export class RecordedExchange {
   /** @param isStream - its body goes on after the handler returned */
   answered(response: Response, isStream: boolean): Response {
     this.#contentType = response.headers.get("content-type") ?? "";
-    if (response.body === null || !this.#parts.settings.what.includes("answer")) {
-      if (!this.#parts.settings.what.includes("answer")) this.#incomplete = "not_recorded";
+    if (!this.#parts.settings.what.includes("answer")) {
+      this.#incomplete = "not_recorded";
       this.#bodyIsOver();
-      return response;
+    } else if (!isStream) {
+      // The body is not looked at: as a stream it would cost more than all else here.
+      void this.#noteWhole(response.clone());
+    } else if (response.body === null) {
+      this.#bodyIsOver();
+    } else {
+      return new Response(this.#watched(response.body), response);
     }
-    if (isStream) return new Response(this.#watched(response.body), response);
-    void response
-      .clone()
-      .bytes()
-      .then((bytes) => this.#add(bytes))
-      .catch(() => {}) // the client meets the same trouble
-      .finally(() => this.#bodyIsOver());
     return response;
+  }
+
+  async #noteWhole(copy: Pick<Response, "bytes">): Promise<void> {
+    try {
+      this.#add(await copy.bytes());
+    } catch {
+      // The client meets the same trouble.
+    }
+    this.#bodyIsOver();
   }
 
   /** The request is over, and its record still has its usage. */
@@ -187,7 +195,8 @@ export class RecordedExchange {
   /** The same stream; each piece is noted as it goes out, and taken from the source only when the client wants it. */
   #watched(body: ReadableStream<Uint8Array>): ReadableStream<Uint8Array> {
     const reader = body.getReader();
-    const noted = (piece: Uint8Array) => this.#add(piece);
+    // The source may use the memory of a piece again.
+    const noted = (piece: Uint8Array) => this.#add(piece.slice());
     const isOver = () => this.#bodyIsOver();
     const source: Bun.DirectUnderlyingSource<Uint8Array> = {
       type: "direct",
@@ -222,7 +231,7 @@ export class RecordedExchange {
     this.#answerBytes += piece.length;
     if (this.#incomplete !== null || this.#isAnswered || this.#isForgotten) return;
     const room = this.#parts.settings.max_body_bytes - this.#keptBytes;
-    const kept = piece.length > room ? piece.subarray(0, room) : piece;
+    const kept = piece.length > room ? piece.slice(0, room) : piece;
     if (kept.length < piece.length) this.#incomplete = "cut";
     if (!this.#parts.allowance.take(kept.length)) {
       this.#incomplete = "cut";
@@ -230,8 +239,7 @@ export class RecordedExchange {
     }
     this.#heldBytes += kept.length;
     this.#keptBytes += kept.length;
-    // The source may use the memory of a piece again.
-    this.#pieces.push(kept.slice());
+    this.#pieces.push(kept);
   }
 
   #bodyIsOver(): void {
@@ -247,7 +255,7 @@ export class RecordedExchange {
       contentType: this.#contentType,
       bytes: this.#answerBytes,
       incomplete: this.#incomplete,
-      content: Buffer.concat(this.#pieces),
+      content: this.#pieces.length === 1 ? (this.#pieces[0] as Uint8Array) : Buffer.concat(this.#pieces),
     };
     this.#parts.finished({ facts, path: this.#asked.path, request: this.#request, answer }, this.#heldBytes);
   }
