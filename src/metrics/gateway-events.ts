@@ -51,7 +51,9 @@ export function countGatewayEvents(registry: MetricsRegistry) {
       registry.counter(INSTRUMENTS.routeFeedback, route, arm).value++;
       registry.counter(INSTRUMENTS.routeFeedbackScore, route, arm).value += score;
     },
-    recorded: (result: RecordingResult) => void registry.counter(INSTRUMENTS.recordings, result).value++,
+    recorded: (result: RecordingResult, times = 1) => {
+      registry.counter(INSTRUMENTS.recordings, result).value += times;
+    },
     queueWaited: (className: string, durationMs: number) =>
       registry.histogram(INSTRUMENTS.queueWait, className).observe(durationMs / 1000),
     queueShed: (className: string, reason: string) =>

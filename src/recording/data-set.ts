@@ -169,7 +169,7 @@ export function importedRecording(
   dataset: string,
   { model, request, answer }: DataSetLine,
   atMs: number,
-): FinishedRecording {
+): Omit<FinishedRecording, "redacts"> {
   const body = (value: JsonObject) => {
     const content = new TextEncoder().encode(JSON.stringify(value));
     return { contentType: JSON_TYPE, bytes: content.length, incomplete: null, content };

@@ -125,3 +125,14 @@ test("of a whole answer that is too long only what is kept stays in memory", asy
   expect(answer).toMatchObject({ bytes: 100_000, incomplete: "cut" });
   expect(answer.content.buffer.byteLength).toBeLessThan(10_000);
 });
+
+test("whether a recording is redacted was settled when its request came", async () => {
+  for (const redact of [true, false]) {
+    const { begin, seen, record } = started(10_000, { redact });
+    const exchange = begin();
+    exchange?.answered(new Response("hello"), false);
+    exchange?.over(record);
+    await waitFor("it is finished", () => seen.finished.length === 1);
+    expect(seen.finished[0]?.redacts).toBe(redact);
+  }
+});

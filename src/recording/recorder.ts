@@ -38,6 +38,8 @@ export interface FinishedRecording {
   path: string;
   request: RecordedBody;
   answer: RecordedBody;
+  /** As it was configured when the request came. */
+  redacts: boolean;
 }
 
 interface ExchangeRecorderParts {
@@ -257,6 +259,8 @@ export class RecordedExchange {
       incomplete: this.#incomplete,
       content: this.#pieces.length === 1 ? (this.#pieces[0] as Uint8Array) : Buffer.concat(this.#pieces),
     };
-    this.#parts.finished({ facts, path: this.#asked.path, request: this.#request, answer }, this.#heldBytes);
+    const { finished, settings } = this.#parts;
+    const recording = { facts, path: this.#asked.path, request: this.#request, answer, redacts: settings.redact };
+    finished(recording, this.#heldBytes);
   }
 }

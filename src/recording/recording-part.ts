@@ -12,6 +12,7 @@ import type { RecordingResult } from "../metrics/gateway-events.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 import { createRecorder, type FinishedRecording, type Recorder } from "./recorder.ts";
 import type { RecordingSink } from "./recording.ts";
+import { createRecordingQueue } from "./recording-queue.ts";
 import type { Recordings } from "./recordings.ts";
 import type { AskAgain } from "./replays.ts";
 
@@ -20,7 +21,7 @@ interface RecordingPartParts {
   dataPath(path: string): string;
   clock: Clock;
   log: Pick<Logger, "info" | "warn" | "error">;
-  recorded(result: RecordingResult): void;
+  recorded(result: RecordingResult, times?: number): void;
   /** Asks the gateway itself, where this process has the recordings. */
   ask?: AskAgain | undefined;
   /** Scores of targets of routes that are kept from earlier. */
@@ -44,6 +45,8 @@ export interface RecordingPart extends Part, RecordingSink {
 
 /** Of one process, for what is not kept yet. */
 const MOST_HELD_BYTES = 64 * 1024 ** 2;
+/** Who reads the recordings waits so long at most for those that are not kept yet. */
+const SETTLE_MS = 1_000;
 const KEY_FILE = "recording.key";
 
 export function createRecordingPart({ settings }: ConfigSnapshot, parts: RecordingPartParts): RecordingPart {
@@ -53,8 +56,6 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
   let opening: ReturnType<typeof openVault> | undefined;
   let opened: Recordings | undefined;
   let heldBytes = 0;
-  /** Finished requests are sealed one after the other. */
-  let sealing: Promise<unknown> = Promise.resolve();
   const allowance = {
     take(bytes: number): boolean {
       if (heldBytes + bytes > MOST_HELD_BYTES) return false;
@@ -66,17 +67,20 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
     },
   };
 
+  const queue = createRecordingQueue({ keep, giveBack: allowance.giveBack });
+
   /** Loaded late: few gateways record. */
   async function openVault() {
     try {
       const { createVault, readVaultKey } = await import("./vault.ts");
+      const { sealRecordings } = await import("./seal-recording.ts");
       const vault = createVault(readVaultKey(join(folder, KEY_FILE)));
-      if (elsewhere !== undefined || ask === undefined) return { vault, recordings: undefined };
+      if (elsewhere !== undefined || ask === undefined) return { vault, sealRecordings, recordings: undefined };
       const { openRecordings } = await import("./recordings.ts");
       opened = openRecordings({ folder, settings: () => current, vault, clock, ask, log });
       parts.ratedBefore?.(opened.feedback.counts());
       void opened.tend();
-      return { vault, recordings: opened };
+      return { vault, sealRecordings, recordings: opened };
     } catch (error) {
       opening = undefined; // the next request tries again
       const reason = error instanceof Error && !("code" in error) ? error.message : storageMessage(error);
@@ -92,23 +96,21 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
 
   function inUse(isWanted = current.enabled): Promise<Recordings> | undefined {
     if (elsewhere !== undefined || (!isWanted && !existsSync(join(folder, KEY_FILE)))) return undefined;
-    return open().then(({ recordings }) => recordings as Recordings);
+    // Who reads, or deletes, means what was answered until now.
+    return inTime(queue.settle(), SETTLE_MS).then(async () => (await open()).recordings as Recordings);
   }
 
-  async function keep(finished: FinishedRecording): Promise<void> {
+  async function keep(finished: readonly FinishedRecording[]): Promise<void> {
+    let kept = 0;
     try {
-      const { vault, recordings } = await open();
-      const { sealRecording } = await import("./seal-recording.ts");
-      const sealed = await sealRecording(finished, { vault, redacts: current.redact });
-      await (elsewhere ?? (recordings as Recordings)).keep(sealed);
-      recorded("kept");
+      const { vault, sealRecordings, recordings } = await open();
+      const sealed = await sealRecordings(finished, vault);
+      kept = await (elsewhere ?? (recordings as Recordings)).keep(sealed);
     } catch {
-      recorded("failed"); // the log says it
+      // The log says it.
     }
-  }
-
-  function finished(recording: FinishedRecording, held: number): void {
-    sealing = sealing.then(() => keep(recording)).finally(() => allowance.giveBack(held));
+    if (kept > 0) recorded("kept", kept);
+    if (kept < finished.length) recorded("failed", finished.length - kept);
   }
 
   void inUse()?.catch(() => {}); // the log says it
@@ -116,7 +118,7 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
     recorderFor({ recording }, costOf) {
       if (!recording.enabled || recording.share === 0) return undefined;
       return createRecorder({
-        ...{ settings: recording, allowance, finished, costOf },
+        ...{ settings: recording, allowance, finished: queue.add, costOf },
         random: Math.random,
         wallTime: clock.wallTime,
         now: clock.now,
@@ -127,7 +129,7 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
     async keep(sealed) {
       const { recordings } = await open();
       if (recordings === undefined) throw new Error("the recordings are in another process");
-      await recordings.keep(sealed);
+      return await recordings.keep(sealed);
     },
     follow({ settings: next }) {
       if (Bun.deepEquals(next.recording, current, true)) return;
@@ -136,7 +138,7 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
       void inUse()?.catch(() => {});
     },
     async stop(withinMs) {
-      await inTime(sealing, withinMs);
+      await inTime(queue.settle(), withinMs);
       opened?.close();
     },
   };

@@ -56,9 +56,9 @@ export interface SealedRecording {
   words: Uint8Array;
 }
 
-/** Resolves when it is kept; rejects where it cannot be. */
 export interface RecordingSink {
-  keep(recording: SealedRecording): Promise<void>;
+  /** Resolves with how many of them are kept; the log says why others are not. */
+  keep(recordings: readonly SealedRecording[]): Promise<number>;
 }
 
 /** In one piece: the facts of the bodies as JSON with its length before it, then the bodies. */

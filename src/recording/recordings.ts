@@ -20,6 +20,7 @@ type RecordingSettings = Settings["recording"];
 
 const TEND_EVERY_MS = 60_000;
 const OBJECT_MS = 30_000;
+const PUT_AT_ONCE = 8;
 /** Objects that one round removes. */
 const ROUND = 256;
 /** Beyond the bodies: heads, and what compression adds to what cannot be compressed. */
@@ -69,32 +70,59 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
   const oldestMs = () => clock.wallTime() - settings().retention;
   const isGone = ({ dataset, atMs }: StoredRecording) => dataset === null && atMs < oldestMs();
 
-  async function keep(recording: SealedRecording): Promise<void> {
-    try {
-      await put(recording);
-      if (isInTrouble) log.info({}, "recordings are kept again");
-      isInTrouble = false;
-    } catch (error) {
-      const reason = storageMessage(error instanceof Error ? (error.cause ?? error) : error);
+  async function keep(recordings: readonly SealedRecording[]): Promise<number> {
+    if (isClosed) return 0; // what comes late must not open the file again
+    const failures: unknown[] = [];
+    if (settings().storage === "local") addTogether(recordings, false, failures);
+    else await keepElsewhere(recordings, failures);
+    const [failure] = failures;
+    if (failure !== undefined) {
+      const reason = storageMessage(failure instanceof Error ? (failure.cause ?? failure) : failure);
       // Once per trouble: attempts go on.
       if (!isInTrouble) log.warn({ path: store.path, reason }, "a recording could not be kept; requests go on");
-      isInTrouble = true;
-      throw error;
+    } else if (isInTrouble) log.info({}, "recordings are kept again");
+    isInTrouble = failure !== undefined;
+    return recordings.length - failures.length;
+  }
+
+  /** @param failures - one more for each that could not be added */
+  function addTogether(recordings: readonly SealedRecording[], isElsewhere: boolean, failures: unknown[]): void {
+    if (recordings.length === 0) return;
+    try {
+      store.add(recordings, isElsewhere);
+    } catch (error) {
+      // What is wrong with one of them must not take the others with it.
+      if (recordings.length > 1) for (const each of recordings) addTogether([each], isElsewhere, failures);
+      else failures.push(error);
     }
   }
 
-  async function put(recording: SealedRecording): Promise<void> {
-    if (settings().storage === "local") return store.add(recording, false);
-    const { id } = recording.facts;
-    // From now on a crash leaves nothing that is not removed at the next start.
-    store.doom(id);
-    uploading.add(id);
-    try {
-      await objects().put(id, recording.sealed);
-      store.add(recording, true);
-    } finally {
-      uploading.delete(id);
+  /** @param failures - one more for each that could not be kept */
+  async function keepElsewhere(recordings: readonly SealedRecording[], failures: unknown[]): Promise<void> {
+    const ids = recordings.map(({ facts }) => facts.id);
+    const left = [...recordings];
+    const stored: SealedRecording[] = [];
+    async function putNext(): Promise<void> {
+      for (let next = left.shift(); next !== undefined; next = left.shift()) {
+        try {
+          await objects().put(next.facts.id, next.sealed);
+          stored.push(next);
+        } catch (error) {
+          failures.push(error);
+        }
+      }
     }
+    try {
+      // From now on a crash leaves nothing that is not removed at the next start.
+      store.doom(ids);
+    } catch (error) {
+      failures.push(...ids.map(() => error));
+      return;
+    }
+    for (const id of ids) uploading.add(id);
+    await Promise.all(Array.from({ length: PUT_AT_ONCE }, putNext));
+    addTogether(stored, true, failures);
+    for (const id of ids) uploading.delete(id);
   }
 
   async function stepByStep(step: () => boolean): Promise<void> {
@@ -165,8 +193,9 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
     async take(dataset: string, line: string): Promise<string | undefined> {
       const read = readLine(line);
       if (typeof read === "string") return read;
-      const finished = importedRecording(dataset, read, clock.wallTime());
-      await keep(await sealRecording(finished, { vault, redacts: settings().redact }));
+      const imported = importedRecording(dataset, read, clock.wallTime());
+      const kept = await keep([await sealRecording({ ...imported, redacts: settings().redact }, vault)]);
+      if (kept === 0) throw new Error("the line could not be kept; the log says why");
       return undefined;
     },
     dataSets: () => store.dataSets(),

@@ -13,9 +13,25 @@ const SMALL_BYTES = 32 * 1024;
 const decoder = new TextDecoder();
 const NOTHING = new Uint8Array(0);
 
+/** All that can be sealed; others are left out. While many are sealed, requests have their turn. */
+export async function sealRecordings(finished: readonly FinishedRecording[], vault: Vault): Promise<SealedRecording[]> {
+  const sealed: SealedRecording[] = [];
+  let bytes = 0;
+  for (const recording of finished) {
+    bytes += recording.request.content.length + recording.answer.content.length;
+    if (bytes >= SMALL_BYTES) {
+      await otherWork();
+      bytes = 0;
+    }
+    const one = await sealRecording(recording, vault).catch(() => undefined);
+    if (one !== undefined) sealed.push(one);
+  }
+  return sealed;
+}
+
 export async function sealRecording(
-  { facts, path, ...bodies }: FinishedRecording,
-  { vault, redacts }: { vault: Vault; redacts: boolean },
+  { facts, path, redacts, ...bodies }: FinishedRecording,
+  vault: Vault,
 ): Promise<SealedRecording> {
   const request = read(bodies.request, redacts);
   // Small bodies take less time than a turn of the event loop.

@@ -58,6 +58,8 @@ CREATE TABLE doomed (id TEXT PRIMARY KEY) STRICT, WITHOUT ROWID;
 ${REPLAY_SCHEMA};
 ${FEEDBACK_SCHEMA}`;
 
+const INSERT = `INSERT INTO recordings (${COLUMNS.join(", ")}, bytes, isElsewhere, words, sealed)
+VALUES (${COLUMNS.map(() => "?").join(", ")}, ?, ?, ?, ?)`;
 const SHOWN = ["number", ...COLUMNS, "bytes", "isElsewhere"].join(", ");
 /** What the row and its place in the indexes take, about. */
 const ROW_BYTES = 600;
@@ -103,30 +105,43 @@ export class RecordingStore {
     return this.#file.run((_, counted) => counted.bytes);
   }
 
-  /** All of it or nothing; the oldest make room. @param isElsewhere - a bucket has the bodies */
-  add({ facts, sealed, words }: SealedRecording, isElsewhere: boolean): void {
-    const bytes = sealed.length + words.length + ROW_BYTES;
-    const insert = (database: Database, counted: { bytes: number }) => {
-      while (counted.bytes + bytes > this.#maxBytes && this.#removeOldest(database, counted)) {}
-      database
-        .transaction(() => {
-          const values = COLUMNS.map((name) => toValue(facts[name]));
-          const places = COLUMNS.map(() => "?").join(", ");
-          const sql = `INSERT INTO recordings (${COLUMNS.join(", ")}, bytes, isElsewhere, words, sealed) VALUES (${places}, ?, ?, ?, ?)`;
-          statement(database, sql).run(...values, bytes, Number(isElsewhere), words, isElsewhere ? null : sealed);
-          if (isElsewhere) statement(database, "DELETE FROM doomed WHERE id = ?").run(facts.id);
-        })
-        .immediate();
-      counted.bytes += bytes;
+  /** All of them or none; the oldest make room. @param isElsewhere - a bucket has the bodies */
+  add(recordings: readonly SealedRecording[], isElsewhere: boolean): void {
+    const insertAll = (database: Database, counted: { bytes: number }) => {
+      const before = counted.bytes;
+      try {
+        database
+          .transaction(() => {
+            for (const recording of recordings) this.#insert(database, counted, recording, isElsewhere);
+          })
+          .immediate();
+      } catch (error) {
+        counted.bytes = before;
+        throw error;
+      }
     };
     try {
-      this.#file.run(insert);
+      this.#file.run(insertAll);
     } catch (error) {
       // A disk that is full is not our doing, and what we gave up others would take.
       if (!(error instanceof StorageError) || error.code !== "SQLITE_FULL" || !this.#file.isAtLimit) throw error;
       this.#file.run((database, counted) => this.#removeOldest(database, counted));
-      this.#file.run(insert);
+      this.#file.run(insertAll);
     }
+  }
+
+  #insert(
+    database: Database,
+    counted: { bytes: number },
+    { facts, sealed, words }: SealedRecording,
+    isElsewhere: boolean,
+  ): void {
+    const bytes = sealed.length + words.length + ROW_BYTES;
+    while (counted.bytes + bytes > this.#maxBytes && this.#removeOldest(database, counted)) {}
+    const values = COLUMNS.map((name) => toValue(facts[name]));
+    statement(database, INSERT).run(...values, bytes, Number(isElsewhere), words, isElsewhere ? null : sealed);
+    if (isElsewhere) statement(database, "DELETE FROM doomed WHERE id = ?").run(facts.id);
+    counted.bytes += bytes;
   }
 
   find(id: string): StoredRecording | undefined {
@@ -195,9 +210,15 @@ export class RecordingStore {
     return this.#file.run((database, counted) => this.#remove(database, counted, old, [beforeMs], STEP)) === STEP;
   }
 
-  /** From now on its object is to be removed, until add() has it. */
-  doom(id: string): void {
-    this.#file.run((database) => statement(database, "INSERT OR IGNORE INTO doomed VALUES (?)").run(id));
+  /** From now on their objects are to be removed, until add() has them. */
+  doom(ids: readonly string[]): void {
+    this.#file.run((database) =>
+      database
+        .transaction(() => {
+          for (const id of ids) statement(database, "INSERT OR IGNORE INTO doomed VALUES (?)").run(id);
+        })
+        .immediate(),
+    );
   }
 
   doomed(limit: number): string[] {

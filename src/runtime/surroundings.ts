@@ -52,7 +52,7 @@ export interface Surroundings {
     /** Called when a limit has refused a request. */
     rateLimited(scope: string): void;
     fileUploaded(result: UploadResult): void;
-    recorded(result: RecordingResult): void;
+    recorded(result: RecordingResult, times?: number): void;
     redisUnanswered(use: string): void;
     /** A request had a slot after a wait, in milliseconds. */
     queueWaited(className: string, durationMs: number): void;

@@ -136,7 +136,7 @@ export type GatewayEvent =
   | { kind: "hookRestarted"; hook: string; cause: string }
   | { kind: "otlpExported"; signal: string; isOk: boolean; times: number }
   | { kind: "otlpDropped"; spans: number }
-  | { kind: "recorded"; result: RecordingResult }
+  | { kind: "recorded"; result: RecordingResult; times: number }
   | { kind: "fileUploaded"; result: UploadResult };
 
 /** What has happened in a worker since the report before. */
@@ -214,8 +214,8 @@ export type PrimaryDesk = {
   /** Of an attempt that was let in, whether the primary had answered in time or not. */
   settleSpending(id: number, spent: Amounts): void;
   admission(message: ToOwner): void;
-  /** Answered when it is kept; false: it cannot be. */
-  keepRecording(recording: SealedRecording): Promise<boolean>;
+  /** Answered with how many of them are kept. */
+  keepRecordings(recordings: readonly SealedRecording[]): Promise<number>;
   cached(asked: AskedAnswer): CachedAnswer | undefined;
   cache(asked: AskedAnswer, answer: CachedAnswer, ttlMs: number): void;
   known(owner: string, ids: readonly string[]): Promise<KnownId[]>;

@@ -112,7 +112,7 @@ export function createPrimaryDesk(parts: DeskParts) {
       const { hook, event: name, verdict, durationMs, times } = event;
       owners.events.hookCalled(hook, name, verdict, durationMs, times);
     } else if (event.kind === "hookRestarted") owners.events.hookRestarted(event.hook, event.cause);
-    else if (event.kind === "recorded") owners.events.recorded(event.result);
+    else if (event.kind === "recorded") owners.events.recorded(event.result, event.times);
     else if (event.kind === "otlpExported") owners.events.otlpExported(event.signal, event.isOk, event.times);
     else if (event.kind === "otlpDropped") owners.events.otlpDropped(event.spans);
     else {
@@ -212,11 +212,7 @@ export function createPrimaryDesk(parts: DeskParts) {
       reservations.delete(id);
     },
     admission: admission.heard,
-    keepRecording: (recording) =>
-      owners.recordings.keep(recording).then(
-        () => true,
-        () => false, // the log says it
-      ),
+    keepRecordings: (recordings) => owners.recordings.keep(recordings).catch(() => 0), // the log says it
     cached: (asked) => owners.answers()?.get(keyOf(asked), asked.model) as never,
     cache: (asked, answer, ttlMs) => void owners.answers()?.put(keyOf(asked), answer, ttlMs),
     async known(owner, ids) {

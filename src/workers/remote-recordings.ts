@@ -8,9 +8,8 @@ const LIMIT_MS = 30_000;
 
 export function createRemoteRecordings(channel: Channel<PrimaryDesk>): RecordingSink {
   return {
-    async keep(recording) {
-      const isKept = await channel.call("keepRecording", [recording], LIMIT_MS);
-      if (isKept !== true) throw new Error("the primary has not kept it");
+    async keep(recordings) {
+      return (await channel.call("keepRecordings", [recordings], LIMIT_MS)) ?? 0;
     },
   };
 }

@@ -105,7 +105,7 @@ function createReplicas({ start, snapshot, channel, log, offsetMs, composed }: R
 function eventsFor({ event }: ReturnType<typeof createReports>): Surroundings["happened"] {
   return {
     rateLimited: (scope) => event({ kind: "rateLimited", scope }),
-    recorded: (result) => event({ kind: "recorded", result }),
+    recorded: (result, times = 1) => event({ kind: "recorded", result, times }),
     fileUploaded: (result) => event({ kind: "fileUploaded", result }),
     queueWaited: (className, durationMs) => event({ kind: "queueWaited", className, durationMs }),
     queueShed: (className, reason) => event({ kind: "queueShed", className, reason }),

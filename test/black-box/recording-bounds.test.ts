@@ -121,6 +121,16 @@ describe("recording", () => {
     expect(long.request).toMatchObject({ incomplete: "too_long_to_redact", text: "" });
   });
 
+  test("is read and deleted as soon as the answer is over", async () => {
+    const { gateway, admin } = await start({});
+    for (let round = 0; round < 5; round++) {
+      const id = await asked({ gateway }, "Hello!", {}, "ann-sekret");
+      expect(await found(admin, "key=ann")).toEqual([id]);
+      await asked({ gateway }, "And on.", {}, "ann-sekret");
+      expect(await admin.ok("DELETE", "/admin/recordings?key=ann")).toMatchObject({ deleted: 2 });
+    }
+  });
+
   test("forgets what is older than its retention", async () => {
     const { gateway, admin } = await start({});
     const id = await asked({ gateway }, "Hello!");
@@ -155,6 +165,19 @@ describe("recording", () => {
     expect((await recordingOf(admin, id)).request.text).toContain("ibis");
     for (const each of await found(admin, "text=ibis")) expect(each).toBe(id);
     await recordingOf(admin, await asked({ gateway }, "And on."));
+  });
+
+  test.each([1, 2])("loses nothing when a gateway with %i workers is told to stop", async (workers) => {
+    const config = recordingConfig(backend, {});
+    const gateway = await bed.process({ config: { ...config, server: { bind_address: "127.0.0.1:0", workers } } });
+    const ids: string[] = [];
+    for (let count = 0; count < 8; count++) {
+      ids.push(await asked({ gateway }, `word ${count}`, {}, "ann-sekret", { Connection: "close" }));
+    }
+    gateway.process.kill("SIGTERM");
+    await gateway.process.finished();
+    await gateway.restart();
+    expect((await found(new AdminClient(gateway), "key=ann")).toSorted()).toEqual(ids.toSorted());
   });
 
   test("is done by every worker, and kept by their primary", async () => {
