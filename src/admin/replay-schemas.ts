@@ -20,6 +20,7 @@ import {
 import { FILTER_NAMES } from "./recording-query.ts";
 
 const MOST_RUBRIC = 20_000;
+const MOST_INSTRUCTIONS = 100_000;
 const bounded = (maxLength: number) => ({ ...text, minLength: 1, maxLength });
 
 export const ReplayRequest = component("ReplayRequest", {
@@ -38,6 +39,7 @@ export const ReplayRequest = component("ReplayRequest", {
         bounded(1024),
         "A file of global_prompts.prompts_dir, which takes the place of the instructions.",
       ),
+      instructions: described(bounded(MOST_INSTRUCTIONS), "In place of a file: the text itself."),
       key: described(
         bounded(256),
         "Id of the key as whose the requests are asked, with its budgets and limits; left out: without a key.",
@@ -71,6 +73,7 @@ export const ReplayItemView = component(
   "ReplayItem",
   shape({
     recording: described(text, "Id of the recording."),
+    asked_again: described(flag, "It was under way when the gateway ended, and was asked once more."),
     recorded: orNull(answer),
     replayed: described(orNull(answer), "Null: not asked, or it could not be."),
     reason: described(orNull(text), "Why it could not be asked."),
@@ -93,7 +96,7 @@ const facts = {
   at: time,
   status: described(
     oneOfTexts("running", "completed", "interrupted"),
-    "interrupted: the gateway ended before it was done.",
+    "interrupted: answers could not be kept. A replay that a restart breaks off goes on.",
   ),
   model: orNull(text),
   route: orNull(text),
@@ -102,6 +105,7 @@ const facts = {
   key: orNull(text),
   judge: orNull(text),
   total: count,
+  done: count,
 };
 
 export const ReplayRow = component("ReplayRow", shape(facts));
@@ -114,16 +118,18 @@ export const ReplayReport = component(
   "ReplayReport",
   shape({
     ...facts,
+    instructions: described(orNull(text), "The text, where it was none of a file."),
+    rubric: orNull(text),
     currency: text,
-    done: count,
     identical: described(count, "Of those whose temperature is 0."),
     different: count,
     better: described(count, "The judge finds the replayed answer better."),
     worse: count,
     same: count,
-    recorded: described(sums, "Of the requests that are done."),
+    recorded: described(sums, "Of the requests that are done; those of recordings that were deleted since count on."),
     replayed: sums,
-    items: list(ReplayItemView),
+    items: described(list(ReplayItemView), "A page of the requests."),
+    next_cursor: described(orNull(text), "For the next page; null: this is the last one."),
   }),
 );
 export type ReplayReport = ValueOf<typeof ReplayReport>;

@@ -6,13 +6,15 @@ import type { Settings } from "../config/sections/registry.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import { armName, everyTarget } from "../model-routes/routes.ts";
-import { schemasOf } from "../openapi/json-schema.ts";
-import { type DescribedEndpoint, jsonAnswer, pathParameter } from "../openapi/operation.ts";
+import { schemasOf, text } from "../openapi/json-schema.ts";
+import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
 import type { Recordings } from "../recording/recordings.ts";
-import type { ReplayAnswer, ReplayItem, ReplaySpec, StoredReplay } from "../recording/replay.ts";
+import type { AnswerSums, ReplayAnswer, ReplayItem, ReplaySpec, StoredReplay } from "../recording/replay.ts";
+import type { ItemPage } from "../recording/replay-rows.ts";
 import { adminGroup, answer } from "./endpoint.ts";
 import type { AdminParts } from "./parts.ts";
 import { readPromptFile } from "./prompt-folder.ts";
+import { badParameter, queryOf, readNumber } from "./query.ts";
 import { FILTER_NAMES, readFilter } from "./recording-query.ts";
 import { inStore, openedRecordings } from "./recording-storage.ts";
 import { invalidFields } from "./refusals.ts";
@@ -20,6 +22,10 @@ import { ReplayItemView, ReplayList, ReplayReport, ReplayRequest, ReplayRow } fr
 import type { Fields } from "./request.ts";
 
 const NANOS = 1e9;
+const MOST_PER_PAGE = 100;
+/** Sealed; a page with less has fewer requests. */
+const PAGE_BYTES = 4 * 1024 ** 2;
+const CURSOR_PATTERN = "^\\d{1,6}$";
 const MOST_ITEMS = 1_000;
 const USUAL_ITEMS = 100;
 
@@ -69,13 +75,20 @@ export function replayRoutes(parts: ReplayRouteParts): DescribedEndpoint[] {
       id: "readReplay",
       role: "operator",
       summary: "A replay: recorded and replayed answers side by side",
-      parameters: [replayId],
+      parameters: [
+        replayId,
+        queryParameter("limit", `Most requests of a page, up to ${MOST_PER_PAGE}.`, {
+          ...{ type: "integer", minimum: 1, default: MOST_PER_PAGE },
+        }),
+        queryParameter("cursor", "next_cursor of the page before.", { ...text, pattern: CURSOR_PATTERN }),
+      ],
       answers: [jsonAnswer(ReplayReport, "The replay.")],
       errors: [503],
       async handle(call) {
+        const page = readPage(queryOf(call));
         const { store, replay } = await requireReplay(recordings, call.parameters.id);
-        const items = inStore(() => store.replays.items(replay.id));
-        return answer(call, replayView(replay, items, currencyOf(settings())));
+        const { items, isLast } = inStore(() => store.replays.items(replay.id, page));
+        return answer(call, replayView(replay, items, isLast, currencyOf(settings())));
       },
     }),
     endpoint("DELETE /admin/replays/{id}", {
@@ -102,6 +115,15 @@ async function requireReplay(recordings: AdminParts["recordings"], id: string) {
     throw new GatewayError(ERRORS.recordingNotFound, "id: there is no such replay.", { param: "id" });
   }
   return { store, replay };
+}
+
+function readPage(query: URLSearchParams): ItemPage {
+  const limit = Math.min(readNumber(query, "limit", 1) ?? MOST_PER_PAGE, MOST_PER_PAGE);
+  const cursor = query.get("cursor");
+  if (cursor !== null && !new RegExp(CURSOR_PATTERN).test(cursor)) {
+    throw badParameter("cursor", "next_cursor of the page before");
+  }
+  return { behind: cursor === null ? -1 : Number(cursor), limit, maxBytes: PAGE_BYTES };
 }
 
 function nothingRecorded(): GatewayError {
@@ -136,15 +158,17 @@ async function meantBy(store: Recordings, asked: ReplayRequest["recordings"], no
 async function readSpec(parts: ReplayRouteParts, asked: Fields<ReplayRequest>): Promise<ReplaySpec> {
   const { model, route, arm, prompt, key, judge } = asked;
   const settings = parts.settings();
-  if (model === undefined && route === undefined && prompt === undefined) {
-    throw wrong("model", "is missing; or name route or prompt");
+  if ([model, route, prompt, asked.instructions].every((way) => way === undefined)) {
+    throw wrong("model", "is missing; or name route, prompt or instructions");
   }
+  if (prompt !== undefined && asked.instructions !== undefined)
+    throw wrong("instructions", "cannot stand beside prompt");
   if (model !== undefined && route !== undefined) throw wrong("route", "cannot stand beside model");
   if (arm !== undefined && route === undefined) throw wrong("arm", "needs a route");
   const target = arm === undefined ? undefined : targetOf(settings, route ?? "", arm);
   if (route !== undefined && !settings.routes.some(({ name }) => name === route))
     throw wrong("route", "is not configured");
-  const instructions = prompt === undefined ? null : await promptText(parts, settings, prompt);
+  const instructions = prompt === undefined ? (asked.instructions ?? null) : await promptText(parts, settings, prompt);
   const onTarget = target && (target.backend === undefined ? target.model : `${target.backend}/${target.model}`);
   return {
     ...{ model: model ?? null, route: route ?? null, arm: arm ?? null, prompt: prompt ?? null, key: key ?? null },
@@ -190,48 +214,46 @@ function wrong(field: string, message: string): GatewayError {
   return invalidFields([{ field, message }]);
 }
 
-function replayRow({ id, atMs, status, total, spec }: StoredReplay): ReplayRow {
+function replayRow({ id, atMs, status, total, spec, sums: { done } }: StoredReplay): ReplayRow {
   const { model, route, arm, prompt, key, judge } = spec;
   const at = new Date(atMs).toISOString();
-  return { ...{ id, at, status, model, route, arm, prompt, key, total }, judge: judge?.model ?? null };
+  return { ...{ id, at, status, model, route, arm, prompt, key, total, done }, judge: judge?.model ?? null };
 }
 
-function replayView(replay: StoredReplay, items: readonly ReplayItem[], currency: string): ReplayReport {
-  const results = items.flatMap(({ result }) => (result === null ? [] : [result]));
-  const countOf = (test: (result: (typeof results)[number]) => boolean) => results.filter(test).length;
+function replayView(
+  replay: StoredReplay,
+  items: readonly ReplayItem[],
+  isLast: boolean,
+  currency: string,
+): ReplayReport {
+  const { spec, sums } = replay;
+  const { recorded, replayed, done: _, ...verdicts } = sums;
+  const last = isLast ? undefined : items.at(-1);
   return {
     ...replayRow(replay),
+    ...verdicts,
+    instructions: spec.prompt === null ? spec.instructions : null,
+    rubric: spec.judge?.rubric ?? null,
     currency,
-    done: results.length,
-    identical: countOf(({ identical }) => identical === true),
-    different: countOf(({ identical }) => identical === false),
-    better: countOf(({ judged }) => judged?.better === "replayed"),
-    worse: countOf(({ judged }) => judged?.better === "recorded"),
-    same: countOf(({ judged }) => judged?.better === "same"),
-    recorded: sumsOf(results.map(({ recorded }) => recorded)),
-    replayed: sumsOf(results.map(({ replayed }) => replayed)),
-    items: items.map(({ recording, result }) => ({
+    recorded: sumsView(recorded),
+    replayed: sumsView(replayed),
+    items: items.map(({ recording, isAskedAgain, result }) => ({
       recording,
+      asked_again: isAskedAgain,
       recorded: result && answerView(result.recorded),
       replayed: result?.replayed ? answerView(result.replayed) : null,
       reason: result?.reason ?? null,
       identical: result?.identical ?? null,
       judged: result?.judged ?? null,
     })),
+    next_cursor: last === undefined ? null : String(last.position),
   };
 }
 
-function sumsOf(answers: readonly (ReplayAnswer | null)[]): ReplayReport["recorded"] {
-  const asked = answers.filter((each) => each !== null);
-  const sum = (of: (each: ReplayAnswer) => number | null) => asked.reduce((total, each) => total + (of(each) ?? 0), 0);
-  const first = asked.filter(({ firstByteMs }) => firstByteMs !== null);
+function sumsView({ inputTokens, outputTokens, cost, firstByteMs, firstBytes, failed }: AnswerSums) {
   return {
-    input_tokens: sum(({ inputTokens }) => inputTokens),
-    output_tokens: sum(({ outputTokens }) => outputTokens),
-    cost: sum(({ cost }) => cost) / NANOS,
-    first_byte_ms:
-      first.length === 0 ? null : first.reduce((total, each) => total + (each.firstByteMs ?? 0), 0) / first.length,
-    failed: answers.filter((each) => each === null || each.status >= 400).length,
+    ...{ input_tokens: inputTokens, output_tokens: outputTokens, cost: cost / NANOS, failed },
+    first_byte_ms: firstBytes === 0 ? null : firstByteMs / firstBytes,
   };
 }
 

@@ -5,6 +5,7 @@ import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import { reasonOf } from "../files/storage-trouble.ts";
 import { whenFree } from "../lib/durable-database.ts";
+import { openSoleLock } from "../lib/sole-lock.ts";
 import { openBatchRows } from "./batch-rows.ts";
 import { type AllBatches, FaultyInput, hasEnded, type StoredBatch } from "./batch-store.ts";
 import { batchTrouble, guarded } from "./batch-trouble.ts";
@@ -14,7 +15,6 @@ import { openLocalWork } from "./local-work.ts";
 import { cannotCancel, newBatch, newId, tooManyOpen } from "./new-batch.ts";
 import { createPatience, type Patience } from "./patience.ts";
 import { createRunner, type Runner, type RunnerParts } from "./runner.ts";
-import { openSoleLock } from "./sole-lock.ts";
 import { takeIn, UnreadableInput } from "./take-in.ts";
 
 export const DATABASE_NAME = "batches.db";

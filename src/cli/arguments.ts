@@ -126,6 +126,7 @@ const REPLAY_OPTIONS = [
     value: "file",
     help: "A prompt file of the gateway, in place of the instructions of the requests.",
   },
+  { name: "--instructions", value: "text", help: "The same, as a text of your own." },
   { name: "--key", value: "id", help: "Id of the key as whose the requests are asked." },
   { name: "--judge", value: "model", help: "A model that says which answers are better; needs --rubric." },
   { name: "--rubric", value: "file", isPath: true, help: "What the judge judges by: a file of text." },
@@ -195,13 +196,13 @@ function toReplay(given: ReadonlyMap<string, string>): ReplayCommand | { error: 
   const [filter, judge, rubric] = ["--filter", "--judge", "--rubric"].map((name) => given.get(name));
   const url = given.get("--url") ?? USUAL_URL;
   if (filter === undefined) return { error: "replay needs --filter, which says what is asked again" };
-  if (!["--model", "--route", "--prompt"].some((name) => given.has(name))) {
-    return { error: "replay needs --model, --route or --prompt" };
+  if (!["--model", "--route", "--prompt", "--instructions"].some((name) => given.has(name))) {
+    return { error: "replay needs --model, --route, --prompt or --instructions" };
   }
   if ((judge === undefined) !== (rubric === undefined)) return { error: "--judge and --rubric need each other" };
   if (!/^https?:\/\//.test(url) || !URL.canParse(url))
     return { error: "--url: expected a URL that starts with http:// or https://" };
-  const names = ["model", "route", "arm", "prompt", "key"].filter((name) => given.has(`--${name}`));
+  const names = ["model", "route", "arm", "prompt", "instructions", "key"].filter((name) => given.has(`--${name}`));
   const asked = Object.fromEntries(names.map((name) => [name, given.get(`--${name}`) as string]));
   return { command: "replay", url, filter, judge, rubric, asked, asJson: given.has("--json") };
 }

@@ -20,18 +20,29 @@ export async function replay(command: ReplayCommand, env: Record<string, string 
     const { judge, rubric, asked, url } = command;
     const judged =
       judge === undefined ? {} : { judge: { model: judge, rubric: readFileSync(rubric as string, "utf8") } };
-    const started = await askAdmin(url, env, "POST", "/admin/replays", { recordings, ...asked, ...judged });
-    let told = started;
-    do {
-      await pause(LOOK_MS);
-      told = await askAdmin(url, env, "GET", `/admin/replays/${started.id}`);
-    } while (told.status === "running");
+    const { id } = await askAdmin(url, env, "POST", "/admin/replays", { recordings, ...asked, ...judged });
+    const read = (query: string) => askAdmin(url, env, "GET", `/admin/replays/${id}${query}`);
+    do await pause(LOOK_MS);
+    while ((await read("?limit=1")).status === "running");
+    const told = await allPages(read);
     process.stdout.write(command.asJson ? `${JSON.stringify(told)}\n` : table(told));
     const { failed = 0 } = isObject(told.replayed) ? (told.replayed as { failed?: number }) : {};
     return told.status === "completed" && failed === 0 && told.done === told.total ? 0 : 1;
   } catch (error) {
     return fail(error instanceof Error ? error.message : String(error));
   }
+}
+
+/** The replay with all of its requests. */
+async function allPages(read: (query: string) => Promise<JsonObject>): Promise<JsonObject> {
+  const first = await read("");
+  const items = [...(first.items as unknown[])];
+  for (let cursor = first.next_cursor; typeof cursor === "string"; ) {
+    const page = await read(`?cursor=${cursor}`);
+    items.push(...(page.items as unknown[]));
+    cursor = page.next_cursor;
+  }
+  return { ...first, items, next_cursor: null };
 }
 
 async function askAdmin(

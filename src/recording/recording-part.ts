@@ -14,7 +14,7 @@ import { createRecorder, type FinishedRecording, type Recorder } from "./recorde
 import type { RecordingSink } from "./recording.ts";
 import { createRecordingQueue } from "./recording-queue.ts";
 import type { Recordings } from "./recordings.ts";
-import type { AskAgain } from "./replays.ts";
+import type { AskAgain } from "./replay-one.ts";
 
 interface RecordingPartParts {
   /** Where a path of the settings leads. */
@@ -40,6 +40,8 @@ export interface RecordingPart extends Part, RecordingSink {
   /** Undefined while nothing is recorded. @param costOf - by the prices of the configuration in force */
   recorderFor(settings: ConfigSnapshot["settings"], costOf: (record: RequestRecord) => number): Recorder | undefined;
   inUse: RecordingsInUse;
+  /** Opens recordings that are there, and goes on with their replays: from now on this process can be asked. */
+  start(): void;
   stop(withinMs: number): Promise<void>;
 }
 
@@ -55,6 +57,7 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
   const folder = parts.dataPath(current.path);
   let opening: ReturnType<typeof openVault> | undefined;
   let opened: Recordings | undefined;
+  let isStarted = false;
   let heldBytes = 0;
   const allowance = {
     take(bytes: number): boolean {
@@ -80,6 +83,7 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
       opened = openRecordings({ folder, settings: () => current, vault, clock, ask, log });
       parts.ratedBefore?.(opened.feedback.counts());
       void opened.tend();
+      opened.replays.resume();
       return { vault, sealRecordings, recordings: opened };
     } catch (error) {
       opening = undefined; // the next request tries again
@@ -113,7 +117,10 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
     if (kept < finished.length) recorded("failed", finished.length - kept);
   }
 
-  void inUse()?.catch(() => {}); // the log says it
+  function openIfThere(): void {
+    if (isStarted) void inUse()?.catch(() => {}); // the log says it
+  }
+
   return {
     recorderFor({ recording }, costOf) {
       if (!recording.enabled || recording.share === 0) return undefined;
@@ -135,11 +142,15 @@ export function createRecordingPart({ settings }: ConfigSnapshot, parts: Recordi
       if (Bun.deepEquals(next.recording, current, true)) return;
       current = next.recording;
       opened?.follow();
-      void inUse()?.catch(() => {});
+      openIfThere();
+    },
+    start() {
+      isStarted = true;
+      openIfThere();
     },
     async stop(withinMs) {
       await inTime(queue.settle(), withinMs);
-      opened?.close();
+      await opened?.close(withinMs);
     },
   };
 }

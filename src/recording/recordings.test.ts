@@ -47,7 +47,7 @@ test("recordings that came together are kept together, and each is found by its 
   expect(swan?.id).toBe(all[1]?.facts.id as string);
   const bodies = swan && (await recordings.read(swan));
   expect(new TextDecoder().decode(bodies?.request.content)).toContain("swan");
-  recordings.close();
+  await recordings.close(0);
 });
 
 test("one that cannot be kept does not take the others with it", async () => {
@@ -63,7 +63,7 @@ test("one that cannot be kept does not take the others with it", async () => {
   const kept = await recordings.list({}, { limit: 10 });
   expect(idsOf(kept)).toEqual(idsOf([heron.facts, swan.facts, ibis.facts]));
   expect(recordings.bytes()).toBe(kept.reduce((sum, { bytes }) => sum + bytes, 0));
-  recordings.close();
+  await recordings.close(0);
 });
 
 test("recordings that came together do not outgrow the bound together", async () => {
@@ -78,5 +78,5 @@ test("recordings that came together do not outgrow the bound together", async ()
   expect(kept.length).toBeGreaterThan(10);
   expect(idsOf(kept)).toEqual(idsOf(all.slice(-kept.length).map(({ facts }) => facts)));
   expect(recordings.bytes()).toBe(kept.reduce((sum, { bytes }) => sum + bytes, 0));
-  recordings.close();
+  await recordings.close(0);
 });

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import type { Settings } from "../config/sections/registry.ts";
 import type { Clock } from "../lib/clock.ts";
 import { otherWork } from "../lib/other-work.ts";
+import { openSoleLock } from "../lib/sole-lock.ts";
 import { storageMessage } from "../lib/storage-message.ts";
 import type { Logger } from "../logging/logger.ts";
 import { createSmallObjects } from "../object-storage/small-objects.ts";
@@ -11,13 +12,15 @@ import { importedRecording, readLine } from "./data-set.ts";
 import { createFeedback } from "./feedback.ts";
 import type { RecordingFilter } from "./filter.ts";
 import type { Bodies, SealedRecording } from "./recording.ts";
-import { type AskAgain, createReplays } from "./replays.ts";
+import type { AskAgain } from "./replay-one.ts";
+import { createReplays } from "./replays.ts";
 import { openRecording, sealRecording } from "./seal-recording.ts";
 import { type RecordingPage, RecordingStore, type StoredRecording } from "./store.ts";
 import type { Vault } from "./vault.ts";
 
 type RecordingSettings = Settings["recording"];
 
+const LOCK_NAME = "replays.lock";
 const TEND_EVERY_MS = 60_000;
 const OBJECT_MS = 30_000;
 const PUT_AT_ONCE = 8;
@@ -179,7 +182,8 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
   }
 
   const { wallTime } = clock;
-  const replays = createReplays({ rows: store.replays, vault, find, read, ask, wallTime, log });
+  const lock = openSoleLock(join(folder, LOCK_NAME));
+  const replays = createReplays({ rows: store.replays, vault, lock, find, read, ask, wallTime, log });
 
   return {
     keep,
@@ -222,9 +226,9 @@ export function openRecordings({ folder, settings, vault, clock, ask, log }: Rec
       store.maxBytes = settings().max_bytes;
       void tend();
     },
-    close(): void {
+    async close(withinMs: number): Promise<void> {
+      await replays.stop(withinMs);
       isClosed = true;
-      replays.stop();
       clearInterval(tending);
       store.close();
     },

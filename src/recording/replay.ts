@@ -21,7 +21,7 @@ export interface ReplaySpec {
   creator: CallerReference;
 }
 
-/** interrupted: the gateway ended before it was done; what was asked until then stays. */
+/** interrupted: its answers could not be kept. */
 export type ReplayStatus = "running" | "completed" | "interrupted";
 
 export interface StoredReplay {
@@ -30,6 +30,7 @@ export interface StoredReplay {
   status: ReplayStatus;
   spec: ReplaySpec;
   total: number;
+  sums: ReplaySums;
 }
 
 export interface ReplayAnswer {
@@ -68,6 +69,32 @@ export interface ReplayResult {
 export interface ReplayItem {
   position: number;
   recording: string;
+  /** It was under way when an earlier process ended: what the backend did then is not known. */
+  isAskedAgain: boolean;
   /** Null: not asked yet. */
   result: ReplayResult | null;
+}
+
+/** Of the results of a replay; those of recordings that were deleted since are counted on. */
+export interface ReplaySums {
+  done: number;
+  identical: number;
+  different: number;
+  /** The judge finds the replayed answer better. */
+  better: number;
+  worse: number;
+  same: number;
+  recorded: AnswerSums;
+  replayed: AnswerSums;
+}
+
+export interface AnswerSums {
+  inputTokens: number;
+  outputTokens: number;
+  /** In 10^-9 of the currency's unit. */
+  cost: number;
+  /** All together, of so many answers. */
+  firstByteMs: number;
+  firstBytes: number;
+  failed: number;
 }

@@ -1,7 +1,7 @@
 // Asks the gateway itself a request of a replay: the whole way of a request, as the caller that the replay names.
 
 import { RECORD_HEADER } from "../recording/recorder.ts";
-import type { AnsweredAgain, AskAgain, ReplayedRequest } from "../recording/replays.ts";
+import type { AnsweredAgain, AskAgain, ReplayedRequest } from "../recording/replay-one.ts";
 import type { FrameHandler } from "../server/handler.ts";
 import { type LaterRequest, retryAfterOf, withoutListener } from "../server/later-request.ts";
 import { fits, readPath } from "../server/path-pattern.ts";

@@ -307,6 +307,8 @@ export function createGateway({
       sharedIds(settings());
       await telemetry.restore();
       batches.start();
+      // A guest leaves them to the gateway of the folder.
+      if (store.dataFolder !== undefined) composed.recording.start();
     },
     closing() {
       batches.closing();

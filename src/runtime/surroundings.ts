@@ -20,7 +20,7 @@ import type { RequestReporter } from "../pipeline/observe.ts";
 import type { ResponseStore } from "../pipeline/response-store.ts";
 import type { Limiter } from "../rate-limit/limiter.ts";
 import type { RecordingSink } from "../recording/recording.ts";
-import type { AskAgain } from "../recording/replays.ts";
+import type { AskAgain } from "../recording/replay-one.ts";
 import type { ResponseCache } from "../response-cache/cache.ts";
 import type { AdminDoor } from "../server/endpoint.ts";
 import type { HandlerParts } from "../server/handler.ts";

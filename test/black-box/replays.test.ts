@@ -37,8 +37,10 @@ interface Replay {
   worse: number;
   recorded: { cost: number; output_tokens: number; failed: number };
   replayed: { cost: number; output_tokens: number; failed: number };
+  next_cursor: string | null;
   items: {
     recording: string;
+    asked_again: boolean;
     recorded: Answer;
     replayed: Answer | null;
     reason: string | null;
@@ -181,6 +183,61 @@ describe("a replay", () => {
     });
   });
 
+  test("asks with instructions of its own", async () => {
+    const id = await recorded("how long?");
+    other.answer = chat("long");
+    const replay = await replayed({ recordings: id, instructions: "Answer at length." });
+    expect(backend.requests.at(-1)?.json()).toMatchObject({
+      messages: [
+        { role: "system", content: "Answer at length." },
+        { role: "user", content: "how long?" },
+      ],
+    });
+    expect(replay).toMatchObject({ prompt: null, instructions: "Answer at length." });
+  });
+
+  test("shows its requests page by page", async () => {
+    const ids = [await recorded("page one"), await recorded("page two"), await recorded("page three")];
+    other.answer = chat("paged");
+    const { id } = await replayed({ recordings: ids, model: "other" });
+    const read = async (query: string) => (await admin.get(`/admin/replays/${id}?${query}`)) as unknown as Replay;
+    const first = await read("limit=2");
+    expect(first).toMatchObject({ total: 3, done: 3, next_cursor: "1" });
+    const second = await read(`limit=2&cursor=${first.next_cursor}`);
+    expect(second).toMatchObject({ total: 3, done: 3, next_cursor: null });
+    expect([...first.items, ...second.items].map(({ recording }) => recording)).toEqual(ids);
+    await admin.refused(400, "GET", `/admin/replays/${id}?cursor=next`);
+  });
+
+  test("counts on what it has asked when a recording is deleted", async () => {
+    const ids = [await recorded("counted pelican"), await recorded("counted stork")];
+    other.answer = chat("counted");
+    const { id } = await replayed({ recordings: ids, model: "other" });
+    await admin.ok("DELETE", "/admin/recordings?text=pelican");
+    const replay = (await admin.get(`/admin/replays/${id}`)) as unknown as Replay;
+    expect(replay).toMatchObject({ total: 2, done: 2, replayed: { failed: 0 } });
+    expect(replay.items.map(({ recording }) => recording)).toEqual(ids.slice(1));
+  });
+
+  test("compares nothing with an answer that was not kept", async () => {
+    const config = recordingConfig(backend, { what: ["request"] });
+    const short = await bed.gateway({ config });
+    const client = new AdminClient(short);
+    const response = await ask(short, "exactly?", { temperature: 0 });
+    await response.text();
+    const id = ownIdOf(response);
+    await recordingOf(client, id);
+    const judge = { model: "m", rubric: "The better one is better." };
+    const started = await client.ok("POST", "/admin/replays", { recordings: id, model: "m", judge });
+    const replay = await waitFor("the replay is over", async () => {
+      const told = (await client.get(`/admin/replays/${started.id}`)) as unknown as Replay;
+      return told.status !== "running" && told;
+    });
+    expect(replay).toMatchObject({ done: 1, identical: 0, different: 0 });
+    expect(replay.items[0]).toMatchObject({ identical: null, judged: { better: null } });
+    expect(replay.items[0]?.judged?.reason).toContain("not kept");
+  });
+
   test("is judged by a model, with each side first in every other request", async () => {
     const ids = [await recorded("judge one"), await recorded("judge two")];
     const asked: string[] = [];
@@ -243,6 +300,7 @@ describe("a replay", () => {
       [{ recordings: id, route: "smart", arm: "none" }, "arm"],
       [{ recordings: id, route: "none" }, "route"],
       [{ recordings: id, model: "m", key: "none" }, "key"],
+      [{ recordings: id, prompt: "terse.md", instructions: "Be brief." }, "instructions"],
     ];
     for (const [body, field] of wrong) {
       expect((await admin.refused(400, "POST", "/admin/replays", body)).fields).toEqual([field]);
@@ -263,32 +321,81 @@ describe("a replay", () => {
   });
 });
 
-test("a replay that a kill breaks off says so, and keeps what it has", async () => {
+/** A gateway of its own with recordings, in front of a backend that asks for its turn. */
+async function replaying(count: number) {
   const slow = bed.backend({ models: ["slow"], answer: chat("done") });
   const config = recordingConfig(backend, {});
   const killed = await bed.process({
     config: {
       ...config,
+      server: { shutdown_timeout: "1s" },
       backends: [...(config.backends ?? []), { name: "slow", type: "vllm", url: slow.url, models: ["slow"] }],
     },
   });
   const client = new AdminClient(killed);
   const ids: string[] = [];
-  for (let count = 0; count < 6; count++) {
-    const response = await ask(killed, `question ${count}`);
+  for (let asked = 0; asked < count; asked++) {
+    const response = await ask(killed, `question ${asked}`);
     await response.text();
     ids.push(ownIdOf(response));
   }
   for (const id of ids) await recordingOf(client, id);
-  let answered = 0;
-  slow.answer = () => (++answered <= 2 ? chat("done") : { hang: true });
-  const { id } = await client.ok("POST", "/admin/replays", { recordings: ids, model: "slow" });
-  await waitFor("two answers", async () => ((await client.get(`/admin/replays/${id}`)).done as number) >= 2);
-  killed.process.kill("SIGKILL");
-  await killed.process.finished();
-  await killed.restart();
-  const replay = await client.get(`/admin/replays/${id}`);
-  expect(replay).toMatchObject({ status: "interrupted", total: 6, done: 2 });
+  const read = async (id: string) => (await client.get(`/admin/replays/${id}`)) as unknown as Replay;
+  const over = (id: string) =>
+    waitFor("the replay is over", async () => {
+      const replay = await read(id);
+      return replay.status !== "running" && replay;
+    });
+  const begin = async () => String((await client.ok("POST", "/admin/replays", { recordings: ids, model: "slow" })).id);
+  return { slow, killed, begin, read, over };
+}
+
+const questionsOf = (requests: readonly RecordedRequest[]) =>
+  requests.map((request) => request.json<{ messages: { content: string }[] }>().messages[0]?.content);
+
+describe("a replay that a restart breaks off", () => {
+  test("goes on after kill -9: rows done are kept, those under way are asked again and say so", async () => {
+    const { slow, killed, begin, read, over } = await replaying(9);
+    let answered = 0;
+    slow.answer = () => (++answered <= 2 ? chat("done") : { hang: true });
+    const id = await begin();
+    await waitFor("two answers, and four requests under way", async () => {
+      return (await read(id)).done === 2 && slow.requests.length === 6;
+    });
+    killed.process.kill("SIGKILL");
+    await killed.process.finished();
+    slow.answer = chat("later");
+    await killed.restart();
+    const replay = await over(id);
+    expect(replay).toMatchObject({ status: "completed", total: 9, done: 9, replayed: { failed: 0 } });
+    const told = replay.items.map(({ replayed, asked_again }) => [replayed?.text, asked_again]);
+    expect(told.filter(([text]) => text === "done")).toEqual([
+      ["done", false],
+      ["done", false],
+    ]);
+    expect(told.filter(([, again]) => again)).toHaveLength(4);
+    // Each question once, and those under way once more.
+    const asked = questionsOf(slow.requests);
+    expect(asked).toHaveLength(13);
+    expect(new Set(asked)).toHaveLength(9);
+  });
+
+  test("goes on after a stop as well, and one that is over stays over", async () => {
+    const { slow, killed, begin, read, over } = await replaying(6);
+    const first = await begin();
+    await over(first);
+    let answered = 0;
+    slow.answer = () => (++answered <= 1 ? chat("done") : { hang: true });
+    const id = await begin();
+    await waitFor("one answer", async () => (await read(id)).done === 1);
+    killed.process.kill("SIGTERM");
+    await killed.process.finished();
+    slow.answer = chat("later");
+    await killed.restart();
+    const replay = await over(id);
+    expect(replay).toMatchObject({ status: "completed", done: 6, replayed: { failed: 0 } });
+    expect(await read(first)).toMatchObject({ status: "completed", done: 6 });
+  });
 });
 
 describe("signalbox replay", () => {

@@ -2,9 +2,9 @@
 // ends.
 
 import { Database } from "bun:sqlite";
-import { createPrivateFile } from "../lib/private-file.ts";
+import { createPrivateFile } from "./private-file.ts";
 
-interface SoleLock {
+export interface SoleLock {
   /** False while another process has it. */
   take(): boolean;
   release(): void;
