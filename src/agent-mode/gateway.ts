@@ -53,9 +53,9 @@ export function createAgentGateway({ configuration, env, clock }: AgentGatewayPa
   };
 }
 
-/** Statistics, requests, metrics, notifications, uploaded files and their locks belong to the gateway of the folder. */
+/** Statistics, requests, metrics, notifications, recordings, batches, uploaded files and their locks belong to the gateway of the folder. */
 function asGuest(snapshot: ConfigSnapshot): ConfigSnapshot {
-  const { admin, metrics, files } = snapshot.settings;
+  const { admin, metrics, files, recording, batches } = snapshot.settings;
   const { stats, requests } = admin;
   const settings = {
     ...snapshot.settings,
@@ -67,6 +67,8 @@ function asGuest(snapshot: ConfigSnapshot): ConfigSnapshot {
     },
     metrics: { ...metrics, enabled: false },
     files: { ...files, enabled: false },
+    recording: { ...recording, enabled: false },
+    batches: { ...batches, enabled: false },
     notifications: [],
   };
   return { ...snapshot, settings };

@@ -5,9 +5,12 @@ import { afterAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import { existsSync, readdirSync, readFileSync, readlinkSync, statSync } from "node:fs";
 import { join } from "node:path";
 import { VERSION } from "../../src/names.ts";
+import { AdminClient } from "../support/admin-client.ts";
 import { AgentProcess, type AgentProcessOptions } from "../support/agent-process.ts";
+import { batchLine, createBatch, openaiClient, whenEnded } from "../support/batch-client.ts";
 import { FakeBackend } from "../support/fake-backend.ts";
-import { chatStream } from "../support/openai-answers.ts";
+import { chat, chatStream } from "../support/openai-answers.ts";
+import { ask, ownIdOf, recordingConfig, recordingOf } from "../support/recordings.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -236,6 +239,39 @@ describe("beside a gateway", () => {
     expect(readdirSync(join(data, "acp", "running"))).toEqual([]);
     expect(statSync(join(data, "acp", "running")).mode & 0o777).toBe(0o700);
   });
+
+  test("agents leave batches and replays of recorded requests to the gateway", async () => {
+    const backend = startBackend(["m"], chat("hello"));
+    const config = { ...recordingConfig(backend), server: { shutdown_timeout: "1s" } };
+    const gateway = await bed.process({ config });
+    const admin = new AdminClient(gateway);
+    const asked = await ask(gateway, "again?");
+    await asked.text();
+    await recordingOf(admin, ownIdOf(asked));
+    const line = batchLine("one", { body: { model: "m", messages: [{ role: "user", content: "in a batch" }] } });
+    const client = openaiClient(gateway);
+    const earlier = await createBatch(client, [line]);
+    expect(await whenEnded(client, earlier.id)).toMatchObject({ status: "completed" });
+    backend.answer = { hang: true };
+    const { id } = await admin.ok("POST", "/admin/replays", { recordings: ownIdOf(asked), model: "m" });
+    await waitFor("the replay is under way", () => backend.requests.length === 3);
+    await gateway.stop();
+
+    backend.answer = chatStream(["one ", "two"]);
+    await using agent = start({ folder: gateway.folder });
+    expect(await agent.ask({ ask: "generate", model: "m" })).toBe("one two");
+    expect(backend.requests).toHaveLength(4);
+    backend.answer = chat("hello");
+    // The agent has neither taken the replay nor a lock of the folder.
+    await gateway.restart();
+    await waitFor("the replay is over", async () => {
+      return (await admin.get(`/admin/replays/${id}`)).status === "completed";
+    });
+    const later = await createBatch(openaiClient(gateway), [line]);
+    expect(await whenEnded(openaiClient(gateway), later.id)).toMatchObject({ status: "completed" });
+    agent.endInput();
+    expect(await agent.finished()).toBe(0);
+  }, 60_000);
 });
 
 test("the admin API says what the agent is", async () => {
