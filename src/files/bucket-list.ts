@@ -3,7 +3,6 @@
 
 import type { Settings } from "../config/sections/registry.ts";
 import { parseObject } from "../lib/json.ts";
-import { BucketTrouble, createBucket, passOver, readTrouble } from "../object-storage/bucket.ts";
 import { createKeyList, type KeyPage } from "../object-storage/object-list.ts";
 import { createSmallObjects } from "../object-storage/small-objects.ts";
 import type { StoredFile } from "./file-store.ts";
@@ -16,8 +15,8 @@ const MAX_FACTS_BYTES = 64 * 1024;
 export interface BucketList {
   publish(file: StoredFile): Promise<void>;
   withdraw(owner: string, id: string): Promise<void>;
-  /** Undefined: the owner has no such file. */
-  read(owner: string, id: string, limitMs?: number): Promise<StoredFile | undefined>;
+  /** Undefined: the owner has no such file. "damaged": there is an entry, which no gateway has written like this. */
+  read(owner: string, id: string, limitMs?: number): Promise<StoredFile | "damaged" | undefined>;
   /** Ids in their order, from behind one of them ("": from the beginning). */
   page(owner: string, after: string): Promise<KeyPage>;
 }
@@ -27,7 +26,6 @@ export function createBucketList(
   timeLimitMs = TIME_LIMIT_MS,
   pageKeys?: number,
 ): BucketList {
-  const ask = createBucket(settings);
   const objects = createSmallObjects(settings);
   const list = createKeyList(settings, timeLimitMs, pageKeys);
   const signal = () => AbortSignal.timeout(timeLimitMs);
@@ -38,19 +36,13 @@ export function createBucketList(
   };
   return {
     publish: (file) => objects.put(folderOf(file.owner) + file.id, Buffer.from(JSON.stringify(file)), signal()),
-    async withdraw(owner, id) {
-      const response = await ask("DELETE", folderOf(owner) + id, { signal: signal() });
-      if (response.ok) return await passOver(response);
-      const trouble = await readTrouble(response);
-      if (trouble.code !== "NoSuchKey") throw trouble;
-    },
+    withdraw: (owner, id) => objects.remove(folderOf(owner) + id, signal()),
     async read(owner, id, limitMs = timeLimitMs) {
       const given = { maxBytes: MAX_FACTS_BYTES, signal: AbortSignal.timeout(limitMs) };
       const bytes = await objects.get(folderOf(owner) + id, given);
       if (bytes === undefined) return undefined;
       const file = bytes === "too-large" ? undefined : readFacts(bytes);
-      if (file?.owner !== owner || file.id !== id) throw new BucketTrouble("an entry of the list is damaged");
-      return file;
+      return file?.owner === owner && file.id === id ? file : "damaged";
     },
     page: (owner, after) => list(folderOf(owner), after),
   };

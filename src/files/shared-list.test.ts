@@ -50,7 +50,14 @@ async function upload(store: FileStore, owner: string, expiresAfterSeconds?: num
 
 const idsOf = async (store: FileStore, owner: string) =>
   (await store.list(owner, PAGE)).files.map(({ id }) => id).toSorted();
-const isListed = (id: string) => server.keys().some((key) => key.includes("/lists/") && key.endsWith(id));
+const isEntryOf = (key: string, id: string) => key.includes("/lists/") && key.endsWith(id);
+const isListed = (id: string) => server.keys().some((key) => isEntryOf(key, id));
+
+function bucketClient() {
+  const { endpoint, bucket, region, access_key, secret_key } = server.settings;
+  const keys = { accessKeyId: access_key, secretAccessKey: secret_key };
+  return new Bun.S3Client({ endpoint, bucket, region, ...keys, virtualHostedStyle: false });
+}
 
 test("a file of one gateway is found, listed, read and deleted by another", async () => {
   const [one, two] = [open(), open()];
@@ -150,6 +157,47 @@ test("a file whose time is over is gone everywhere", async () => {
   two.store.close();
 });
 
+test("a file whose time is over goes with any gateway of the bucket when its own one is gone", async () => {
+  const time = { ms: Date.now() };
+  const one = open(undefined, () => time.ms);
+  const file = await upload(one.store, "key:orphan", 10);
+  one.store.close();
+  time.ms += 11_000;
+  const two = open(undefined, () => time.ms);
+  expect(await idsOf(two.store, "key:orphan")).toEqual([]);
+  expect(await two.store.expire()).toBe(1);
+  expect(isListed(file.id)).toBe(false);
+  expect(server.objects()).not.toContain(file.id);
+  two.store.close();
+});
+
+test("a damaged entry hides no other file", async () => {
+  const [one, two] = [open(), open()];
+  const files = [await upload(one.store, "key:damaged"), await upload(one.store, "key:damaged")];
+  const [damaged, whole] = files.map(({ id }) => id).toSorted() as [string, string];
+  await bucketClient().write(server.keys().find((key) => isEntryOf(key, damaged)) as string, "{}");
+  expect(await idsOf(two.store, "key:damaged")).toEqual([whole]);
+  expect(two.lines.join()).toContain("is damaged");
+  await expect(two.store.find("key:damaged", damaged)).rejects.toMatchObject({ status: 503 });
+  expect(await idsOf(one.store, "key:damaged")).toEqual([damaged, whole]);
+  one.store.close();
+  two.store.close();
+});
+
+test("a bucket that is gone takes no file out of the list", async () => {
+  const { store } = open();
+  const file = await upload(store, "key:bucket");
+  const answer = "<Error><Code>NoSuchBucket</Code></Error>";
+  server.faults.answer = () => new Response(answer, { status: 404 });
+  expect((await store.find("key:bucket", file.id))?.id).toBe(file.id);
+  server.faults.answer = () => undefined;
+  expect(await idsOf(store, "key:bucket")).toEqual([file.id]);
+  expect(store.usage()).toMatchObject({
+    owners: expect.arrayContaining([{ owner: "key:bucket", count: 1, bytes: 13 }]),
+  });
+  store.close();
+});
+
 test("files of a program that kept no list in the bucket stay known to their gateway", async () => {
   const { folder, store } = open();
   const file = await upload(store, "key:older");
@@ -161,9 +209,7 @@ test("files of a program that kept no list in the bucket stay known to their gat
   sqlite.run("DROP TABLE withdrawn");
   sqlite.run("INSERT OR REPLACE INTO state VALUES ('name', ?)", [name]);
   sqlite.close();
-  const { endpoint, bucket, region, access_key, secret_key } = server.settings;
-  const keys = { accessKeyId: access_key, secretAccessKey: secret_key };
-  const client = new Bun.S3Client({ endpoint, bucket, region, ...keys, virtualHostedStyle: false });
+  const client = bucketClient();
   await client.write(`files/${name}/${file.id}`, "of key:older");
   for (const key of server.keys().filter((key) => key.endsWith(file.id) && !key.includes(name)))
     await client.delete(`${key}`);

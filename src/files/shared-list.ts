@@ -3,6 +3,7 @@
 
 import { GatewayError } from "../errors/gateway-error.ts";
 import { whenFree } from "../lib/durable-database.ts";
+import { BucketTrouble } from "../object-storage/bucket.ts";
 import type { BucketList } from "./bucket-list.ts";
 import type { Catalogue } from "./catalogue.ts";
 import { isFileId, type StoredFile } from "./file-store.ts";
@@ -11,6 +12,7 @@ import { reasonOf, storageTrouble } from "./storage-trouble.ts";
 
 /** A file that is known is not waited for longer. */
 const KNOWN_LIMIT_MS = 2_000;
+const DAMAGED = "an entry of the list of files in the bucket is damaged";
 /** Facts that are read side by side. */
 const READ_AT_ONCE = 8;
 
@@ -51,7 +53,11 @@ export function createSharedList({ catalogue, rows, list, now, log }: SharedList
       for (let index = 0; index < fresh.length; index += READ_AT_ONCE) {
         const group = fresh.slice(index, index + READ_AT_ONCE);
         const files = await Promise.all(group.map((id) => list.read(owner, id)));
-        for (const file of files) if (file !== undefined && !isOver(file)) await adopt(file);
+        for (const [place, file] of files.entries()) {
+          if (file === "damaged") log.warn({ id: group[place] }, `${DAMAGED}; the file is left out`);
+          // Also one whose time is over: where its own gateway is gone, this one removes it.
+          else if (file !== undefined) await adopt(file);
+        }
       }
       after = names.at(-1) ?? "";
       if (isLast || after === "") return;
@@ -65,6 +71,7 @@ export function createSharedList({ catalogue, rows, list, now, log }: SharedList
       if (!isFileId(id) || rows.ownerOfWithdrawn(id) !== undefined) return undefined;
       try {
         const found = await list.read(owner, id, known && KNOWN_LIMIT_MS);
+        if (found === "damaged") throw new BucketTrouble(DAMAGED);
         if (found === undefined || isOver(found)) {
           if (found === undefined && known !== undefined) await drop([id]);
           return undefined;

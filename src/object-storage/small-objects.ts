@@ -1,7 +1,7 @@
 // Small objects of a bucket, read and written whole, within a size limit and a time limit.
 
 import { readBounded } from "../lib/read-bounded.ts";
-import { type BucketSettings, createBucket, passOver, readTrouble } from "./bucket.ts";
+import { type BucketSettings, type BucketTrouble, createBucket, passOver, readTrouble } from "./bucket.ts";
 
 export interface SmallObjects {
   /**
@@ -25,7 +25,7 @@ export function createSmallObjects(settings: BucketSettings): SmallObjects {
       const response = await ask("GET", name, { signal, timeout: false });
       if (response.status === 200) return (await readBounded(response.body, maxBytes, onChunk)) ?? "too-large";
       const trouble = await readTrouble(response);
-      if (response.status === 404) return undefined;
+      if (isMissing(trouble)) return undefined;
       throw trouble;
     },
     async put(name, body, signal) {
@@ -37,7 +37,12 @@ export function createSmallObjects(settings: BucketSettings): SmallObjects {
       const response = await ask("DELETE", name, { signal, timeout: false });
       if (response.ok) return await passOver(response);
       const trouble = await readTrouble(response);
-      if (response.status !== 404) throw trouble;
+      if (!isMissing(trouble)) throw trouble;
     },
   };
+}
+
+/** Without the bucket nothing is known of its objects. */
+function isMissing({ status, code }: BucketTrouble): boolean {
+  return status === 404 && code !== "NoSuchBucket";
 }
