@@ -1,13 +1,14 @@
 // Data sets in the shapes of OpenAI's fine-tuning and evals files: recorded conversations are written as lines, lines are read as
 // recordings.
 
-import type { ContentPart, MediaSource } from "../generation/content.ts";
+import type { ContentPart, MediaSource, Message, ToolCallPart } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { compact, isObject, type JsonObject, parseObject } from "../lib/json.ts";
 import { randomLetters } from "../lib/random-letters.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { answerText, type ReadAnswer } from "./conversation.ts";
 import type { FinishedRecording } from "./recorder.ts";
+import type { RecordedBody } from "./recording.ts";
 
 export const DATA_SET_SHAPES = ["finetuning", "evals"] as const;
 
@@ -20,9 +21,10 @@ interface Exported {
   answer: ReadAnswer;
 }
 
-/** Without its line end. */
-export function toLine(shape: DataSetShape, { id, model, request, answer }: Exported): string {
+/** Without its line end. Undefined where nothing of a message has a place in it: without that the conversation is another one. */
+export function toLine(shape: DataSetShape, { id, model, request, answer }: Exported): string | undefined {
   const messages = messagesOf(request);
+  if (messages === undefined) return undefined;
   const tools = toolsOf(request);
   const message = answerMessage(answer);
   if (shape === "finetuning") return JSON.stringify(compact({ messages: [...messages, message], tools }));
@@ -31,18 +33,19 @@ export function toLine(shape: DataSetShape, { id, model, request, answer }: Expo
   return JSON.stringify({ item: compact({ id, model, messages, tools }), sample });
 }
 
-function messagesOf({ system, messages }: GenerationRequest): JsonObject[] {
+function messagesOf({ system, messages }: GenerationRequest): JsonObject[] | undefined {
   const first = system.map(({ text }) => text).join("\n\n");
-  return [
-    ...(first === "" ? [] : [{ role: "system", content: first }]),
-    ...messages.flatMap(({ role, parts }) =>
-      role === "assistant" ? [answerMessage({ parts })] : askedMessages(role, parts),
-    ),
-  ];
+  const all: JsonObject[] = first === "" ? [] : [{ role: "system", content: first }];
+  for (const message of messages) {
+    const written = message.role === "assistant" ? [answerMessage(message)] : askedMessages(message);
+    if (written.length === 0) return undefined;
+    all.push(...written);
+  }
+  return all;
 }
 
 /** Results of tools are messages of their own. */
-function askedMessages(role: "user" | "system", parts: readonly ContentPart[]): JsonObject[] {
+function askedMessages({ role, parts, name }: Message): JsonObject[] {
   const results = parts.flatMap((part) =>
     part.type === "tool-result"
       ? [
@@ -58,41 +61,47 @@ function askedMessages(role: "user" | "system", parts: readonly ContentPart[]): 
   if (content.length === 0) return results;
   const isText = content.every(({ type }) => type === "text");
   const text = content.map((each) => each.text).join("");
-  return [...results, { role, content: isText ? text : content }];
+  return [...results, compact({ role, name, content: isText ? text : content })];
 }
 
 function contentOf(part: ContentPart): JsonObject[] {
   if (part.type === "text") return [{ type: "text", text: part.text }];
-  if (part.type === "image") return [{ type: "image_url", image_url: { url: urlOf(part.source) } }];
-  return [];
+  if (part.type !== "image") return [];
+  const url = urlOf(part.source);
+  return url === undefined ? [] : [{ type: "image_url", image_url: compact({ url, detail: part.detail }) }];
 }
 
-function urlOf(source: MediaSource): string {
+/** Undefined of a file that a vendor holds for somebody. */
+function urlOf(source: MediaSource): string | undefined {
   if (source.kind === "base64") return `data:${source.mediaType};base64,${source.data}`;
-  return source.kind === "url" ? source.url : source.fileId;
+  return source.kind === "url" ? source.url : undefined;
 }
 
-function answerMessage({ parts }: Pick<ReadAnswer, "parts">): JsonObject {
-  const calls = parts.flatMap((part) =>
-    part.type === "tool-call" && part.serverSide !== true
-      ? [{ id: part.id, type: "function", function: { name: part.name, arguments: part.arguments || "{}" } }]
-      : [],
-  );
+function answerMessage({ parts, name }: Pick<Message, "name"> & Pick<ReadAnswer, "parts">): JsonObject {
+  const calls = parts.flatMap((part) => (part.type === "tool-call" && part.serverSide !== true ? [callOf(part)] : []));
   const text = answerText(parts);
   return compact({
     role: "assistant",
+    name,
     content: text === "" && calls.length > 0 ? null : text,
     tool_calls: calls.length === 0 ? undefined : calls,
   });
 }
 
+function callOf({ id, name, arguments: given, custom }: ToolCallPart): JsonObject {
+  return custom === true
+    ? { id, type: "custom", custom: { name, input: given } }
+    : { id, type: "function", function: { name, arguments: given || "{}" } };
+}
+
 function toolsOf({ tools }: GenerationRequest): JsonObject[] | undefined {
-  const functions = tools.flatMap((tool) => {
-    if (tool.kind !== "function") return [];
-    const { name, description, parameters } = tool;
-    return [{ type: "function", function: compact({ name, description, parameters }) }];
+  const written = tools.flatMap((tool) => {
+    if (tool.kind !== "function" && tool.kind !== "custom") return [];
+    const { kind, name, description } = tool;
+    const more = tool.kind === "function" ? { parameters: tool.parameters } : { format: tool.format };
+    return [{ type: kind, [kind]: compact({ name, description, ...more }) }];
   });
-  return functions.length === 0 ? undefined : functions;
+  return written.length === 0 ? undefined : written;
 }
 
 function finishOf({ finish }: ReadAnswer): string {
@@ -104,7 +113,8 @@ interface DataSetLine {
   model: string;
   /** A request and an answer as a chat client has them. */
   request: JsonObject;
-  answer: JsonObject;
+  /** Undefined: the line has none. */
+  answer: JsonObject | undefined;
 }
 
 const UNNAMED = "imported";
@@ -131,7 +141,7 @@ function readExample({ messages, tools, model }: JsonObject): DataSetLine | stri
   const isAnswered = last?.role === "assistant";
   const asked = isAnswered ? messages.slice(0, -1) : messages;
   if (asked.length === 0) return "has no message before the answer";
-  return lineOf(modelIn(model), asked, tools, isAnswered ? (last as JsonObject) : { role: "assistant", content: "" });
+  return lineOf(modelIn(model), asked, tools, isAnswered ? last : undefined);
 }
 
 function readEval(item: JsonObject, sample: JsonObject): DataSetLine | string {
@@ -141,16 +151,20 @@ function readEval(item: JsonObject, sample: JsonObject): DataSetLine | string {
   const [choice] = Array.isArray(sample.choices) ? sample.choices : [];
   if (isObject(choice) && isObject(choice.message)) return lineOf(modelIn(model), asked, tools, choice.message);
   const told = [sample.output_text, item.expected, item.ideal, item.reference].find((text) => typeof text === "string");
-  return lineOf(modelIn(model), asked, tools, { role: "assistant", content: told ?? "" });
+  return lineOf(modelIn(model), asked, tools, told === undefined ? undefined : { role: "assistant", content: told });
 }
 
-function lineOf(model: string, messages: readonly JsonObject[], tools: unknown, message: JsonObject): DataSetLine {
+function lineOf(
+  model: string,
+  messages: readonly JsonObject[],
+  tools: unknown,
+  message: JsonObject | undefined,
+): DataSetLine {
+  const request = compact({ model, messages, tools: Array.isArray(tools) ? tools : undefined }) as JsonObject;
+  if (message === undefined) return { model, request, answer: undefined };
   const finish_reason = Array.isArray(message.tool_calls) ? "tool_calls" : "stop";
-  return {
-    model,
-    request: compact({ model, messages, tools: Array.isArray(tools) ? tools : undefined }) as JsonObject,
-    answer: { object: "chat.completion", model, choices: [{ index: 0, message, finish_reason }] },
-  };
+  const answer = { object: "chat.completion", model, choices: [{ index: 0, message, finish_reason }] };
+  return { model, request, answer };
 }
 
 function isMessages(value: unknown): value is JsonObject[] {
@@ -170,9 +184,10 @@ export function importedRecording(
   { model, request, answer }: DataSetLine,
   atMs: number,
 ): Omit<FinishedRecording, "redacts"> {
-  const body = (value: JsonObject) => {
-    const content = new TextEncoder().encode(JSON.stringify(value));
-    return { contentType: JSON_TYPE, bytes: content.length, incomplete: null, content };
+  const body = (value: JsonObject | undefined): RecordedBody => {
+    const content = new TextEncoder().encode(value === undefined ? "" : JSON.stringify(value));
+    const incomplete = value === undefined ? "not_recorded" : null;
+    return { contentType: JSON_TYPE, bytes: content.length, incomplete, content };
   };
   return {
     facts: {
