@@ -10,7 +10,7 @@ import { FieldChanges } from "../parts/change-list.tsx";
 import { Field, Select } from "../parts/field.tsx";
 import { Marked } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
-import { Pager } from "../parts/pager.tsx";
+import { Pager, usePages } from "../parts/pager.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 
 const OUTCOMES = [
@@ -31,8 +31,7 @@ export function AuditPage() {
     const given = FILTERS.map((name) => [name, query.get(name) ?? ""]);
     return Object.fromEntries(given) as AuditFilters;
   });
-  /** Where the pages before this one began; the last is that of this page. */
-  const cursors = useKept<readonly number[]>("cursors", () => []);
+  const pages = usePages();
   const path = () => {
     const asked = new URLSearchParams(range.query());
     for (const [name, value] of Object.entries(filters.value)) if (value !== "") asked.set(name, value);
@@ -40,7 +39,7 @@ export function AuditPage() {
   };
   const list = useResource<AuditList>(
     () => {
-      const cursor = cursors.value.at(-1);
+      const cursor = pages.cursor();
       return cursor === undefined ? path() : `${path()}&cursor=${cursor}`;
     },
     { everyMs: 10_000 },
@@ -49,18 +48,11 @@ export function AuditPage() {
     ...{ id: `filter-${name}`, label, value: filters.value[name] },
     set(value: string) {
       filters.value = { ...filters.peek(), [name]: value };
-      cursors.value = [];
+      pages.toFirst();
       visits.setQuery(filters.peek());
     },
   });
   const { value: found } = list.data;
-  const next = found?.next ?? undefined;
-  const newer = () => {
-    cursors.value = cursors.peek().slice(0, -1);
-  };
-  const older = (cursor: number) => {
-    cursors.value = [...cursors.peek(), cursor];
-  };
   const known = (of: (entry: AuditRecord) => string | null) => [
     ...new Set((found?.entries ?? []).flatMap((entry) => of(entry) ?? [])),
   ];
@@ -84,11 +76,7 @@ export function AuditPage() {
         empty="No entries match in this time."
         columns={COLUMNS}
       />
-      <Pager
-        of="entries"
-        newer={cursors.value.length > 0 ? newer : undefined}
-        older={next === undefined ? undefined : () => older(next)}
-      />
+      <Pager of="entries" {...pages.turns(found?.next)} />
     </>
   );
 }

@@ -2,14 +2,13 @@
 
 import type { BatchRecord, BatchRecordList } from "../../../admin/batches.ts";
 import type { Action } from "../app/actions.ts";
-import { useKept } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
 import { dateTime, grouped, longDuration, money, percent, rate, words } from "../format.ts";
 import { ActionButton } from "../parts/action-button.tsx";
 import { Head } from "../parts/card.tsx";
 import { Marked, type MarkTone } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
-import { Pager } from "../parts/pager.tsx";
+import { Pager, usePages } from "../parts/pager.tsx";
 import { type Column, Table } from "../parts/table.tsx";
 
 const PATH = "admin/batches";
@@ -23,23 +22,15 @@ const TONES: Partial<Record<BatchRecord["status"], MarkTone>> = {
 };
 
 export function BatchesPage() {
-  /** Where the pages before this one began; the last is that of this page. */
-  const cursors = useKept<readonly string[]>("cursors", () => []);
+  const pages = usePages();
   const list = useResource<BatchRecordList>(
     () => {
-      const cursor = cursors.value.at(-1);
+      const cursor = pages.cursor();
       return cursor === undefined ? PATH : `${PATH}?cursor=${encodeURIComponent(cursor)}`;
     },
     { everyMs: EVERY_MS },
   );
   const { value: found } = list.data;
-  const next = found?.next ?? undefined;
-  const newer = () => {
-    cursors.value = cursors.peek().slice(0, -1);
-  };
-  const older = (cursor: string) => {
-    cursors.value = [...cursors.peek(), cursor];
-  };
   return (
     <>
       <Head title="Batches" />
@@ -51,11 +42,7 @@ export function BatchesPage() {
         empty={found?.enabled === false ? "Batches are switched off (batches.enabled)." : "There are no batches."}
         columns={COLUMNS}
       />
-      <Pager
-        of="batches"
-        newer={cursors.value.length > 0 ? newer : undefined}
-        older={next === undefined ? undefined : () => older(next)}
-      />
+      <Pager of="batches" {...pages.turns(found?.next)} />
     </>
   );
 }
