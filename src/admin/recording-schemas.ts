@@ -14,6 +14,7 @@ import {
   time,
   type ValueOf,
 } from "../openapi/json-schema.ts";
+import { SHOWN_OUTCOMES } from "./request-schemas.ts";
 
 const facts = {
   id: described(text, "That of the request, as in X-Signalbox-Request-ID."),
@@ -29,7 +30,7 @@ const facts = {
   organization_id: orNull(text),
   stream: flag,
   status: count,
-  outcome: text,
+  outcome: oneOfTexts(...SHOWN_OUTCOMES),
   duration_ms: number,
   first_byte_ms: orNull(number),
   input_tokens: orNull(count),

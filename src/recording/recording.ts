@@ -1,5 +1,7 @@
 // What a recording is: facts of a request in plain columns, and its bodies, which are sealed.
 
+import type { Outcome } from "../stats/outcome.ts";
+
 export interface RecordingFacts {
   /** The gateway's own id of the request; of an imported one, an id of its own. */
   id: string;
@@ -19,7 +21,7 @@ export interface RecordingFacts {
   operation: string;
   stream: boolean;
   status: number;
-  outcome: string;
+  outcome: Outcome;
   durationMs: number;
   firstByteMs: number | null;
   inputTokens: number | null;

@@ -11,6 +11,8 @@ setDefaultTimeout(60_000);
 const PAGES = [
   ["overview", "Overview", "First token"],
   ["requests", "Requests", "qwen3-32b"],
+  ["recordings", "Recordings", "Nothing is recorded"],
+  ["replays", "Replays", "There are no replays"],
   ["errors", "Errors", "mixtral-8x7b"],
   ["backends", "Backends", "gpu-4"],
   ["batches", "Batches", "There are no batches"],

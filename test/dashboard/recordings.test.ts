@@ -55,6 +55,12 @@ beforeAll(async () => {
   expect(response.status).toBe(200);
   id = response.headers.get("x-signalbox-request-id") as string;
   await recordingOf(admin, id);
+  const other = await busy.gateway.fetch("/v1/chat/completions", {
+    method: "POST",
+    headers,
+    body: JSON.stringify({ model: "gpt-5-mini", messages: [{ role: "user", content: "And the other one?" }] }),
+  });
+  await recordingOf(admin, other.headers.get("x-signalbox-request-id") as string);
   const rated = await busy.gateway.fetch("/v1/feedback", {
     method: "POST",
     headers,
@@ -77,7 +83,7 @@ async function signedIn(token: string, at: string, heading: string): Promise<Wat
 }
 
 async function expectClean({ page, offences }: WatchedPage): Promise<void> {
-  expect(offences.filter((offence) => !/status of 40[13]/.test(offence))).toEqual([]);
+  expect(offences.filter((offence) => !/status of 40[013]/.test(offence))).toEqual([]);
   expect(await page.evaluate<string[]>("violations")).toEqual([]);
 }
 
@@ -105,22 +111,59 @@ test("viewers see the request, and nothing of what was said", async () => {
   await expectClean(watched);
 });
 
-test("a replay is started on its page, and shows both answers side by side", async () => {
-  const watched = await signedIn(OPERATOR, `replays?ask=${id}`, "Replays");
+test("recordings are found by what was said, and those that are shown are replayed with another prompt and a judge", async () => {
+  const watched = await signedIn(OPERATOR, "recordings", "Recordings");
+  const { page } = watched;
+  const list = page.getByRole("table", { name: "Recordings, the newest first" });
+  await list.getByRole("link").nth(1).waitFor(); // there are others
+  await page.getByLabel("Words in it").fill("legs");
+  await waitFor("one is left", async () => (await list.getByRole("link").count()) === 1);
+  expect(await list.getByRole("link").getAttribute("href")).toContain(id);
+  expect(await watched.barriers()).toEqual([]);
+  await page.getByRole("link", { name: "Replay these" }).click();
+  await page.getByRole("heading", { name: "Replays", exact: true }).waitFor();
+  expect(await page.getByLabel("Words in it").inputValue()).toBe("legs");
+  await page.getByLabel("Asked model").fill("gpt-5-mini");
+  await page.getByLabel("As key").fill("search");
+  await page.getByLabel("Or instructions").fill("You know herons.");
+  await page.getByLabel("Judging model").fill("gpt-5-mini");
+  await page.getByRole("button", { name: "Start…" }).click();
+  const dialog = page.getByRole("dialog");
+  // What is missing is said at its field.
+  await dialog.getByRole("button", { name: "Start", exact: true }).click();
+  await dialog.getByText("judge.rubric", { exact: true }).waitFor();
+  await dialog.getByRole("button", { name: "Cancel" }).click();
+  await page.getByLabel("Rubric of the judge").fill("The shorter one is better.");
+  await page.getByRole("button", { name: "Start…" }).click();
+  await dialog.getByRole("button", { name: "Start", exact: true }).click();
+  await page.getByRole("heading", { name: "Replay", exact: true }).waitFor();
+  await page.getByText("completed", { exact: true }).waitFor();
+  const text = await page.locator("main").innerText();
+  for (const part of ["1 of 1", "You know herons.", "gpt-5-mini: The shorter one is better.", "no verdict"]) {
+    expect(text).toContain(part);
+  }
+  expect(await page.getByRole("table", { name: "Both sides together" }).getByRole("row").count()).toBe(3);
+  expect(await watched.barriers()).toEqual([]);
+  await expectClean(watched);
+});
+
+test("a replay of one recording is started on its page, shows both answers side by side, and is deleted", async () => {
+  const watched = await signedIn(OPERATOR, `replays?id=${id}`, "Replays");
   const { page } = watched;
   expect(await page.getByLabel("Id of a recording").inputValue()).toBe(id);
-  await page.getByLabel("Model", { exact: true }).fill("gpt-5-mini");
-  await page.getByLabel("Key id").fill("search");
+  await page.getByLabel("Asked model").fill("gpt-5-mini");
+  await page.getByLabel("As key").fill("search");
   await page.getByRole("button", { name: "Start…" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Start", exact: true }).click();
-  const replay = await waitFor("the replay is over", async () => {
-    const { replays } = (await admin.get("/admin/replays")) as { replays: { id: string; status: string }[] };
-    return replays[0]?.status === "completed" && replays[0];
-  });
-  await page.getByRole("link", { name: replay.id }).click();
+  await page.getByText("completed", { exact: true }).waitFor();
   const row = page.getByRole("row", { name: new RegExp(`^${id}`) });
   await row.waitFor();
-  expect((await row.innerText()).match(/tokens/g)).toHaveLength(2);
-  expect(await watched.barriers()).toEqual([]);
+  expect((await row.innerText()).match(/tokens in/g)).toHaveLength(2);
+  const [replay] = ((await admin.get("/admin/replays")) as { replays: { id: string }[] }).replays;
+  await page.getByRole("link", { name: "All replays" }).click();
+  await page.getByRole("button", { name: `Delete ${replay?.id}` }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByText(`${replay?.id} is deleted.`).waitFor();
+  await admin.refused(404, "GET", `/admin/replays/${replay?.id}`);
   await expectClean(watched);
 });

@@ -18,6 +18,7 @@ import { OverviewPage } from "../pages/overview.tsx";
 import { PlaygroundPage } from "../pages/playground.tsx";
 import { PromptsPage } from "../pages/prompts.tsx";
 import { QueuePage } from "../pages/queue.tsx";
+import { RecordingsPage } from "../pages/recordings.tsx";
 import { ReplaysPage } from "../pages/replays.tsx";
 import { RequestPage } from "../pages/request.tsx";
 import { RequestsPage } from "../pages/requests.tsx";
@@ -39,12 +40,13 @@ const ENTRIES = {
   overview: { label: "Overview", page: OverviewPage, hasRange: true },
   requests: { label: "Requests", page: RequestsPage, hasRange: true },
   request: { label: "Request", page: RequestPage, under: "requests" },
+  recordings: { label: "Recordings", page: RecordingsPage, hasRange: true, needs: "admin/recordings" },
+  replays: { label: "Replays", page: ReplaysPage, hasRange: true, needs: "admin/replays" },
   errors: { label: "Errors", page: ErrorsPage, hasRange: true },
   backends: { label: "Backends", page: BackendsPage, hasRange: true },
   batches: { label: "Batches", page: BatchesPage },
   models: { label: "Models", page: ModelsPage, hasRange: true },
   queue: { label: "Queue", page: QueuePage },
-  replays: { label: "Replays", page: ReplaysPage, needs: "admin/replays" },
   routes: { label: "Routes", page: RoutesPage },
   fallback: { label: "Fallback chains", page: FallbackPage },
   keys: { label: "Keys", page: KeysPage },

@@ -1,28 +1,25 @@
-// Replays: recorded requests asked again, both answers side by side.
+// Replays: recorded requests asked again, and what became of those that were.
 
-import type { ReplayItemView, ReplayList, ReplayReport, ReplayRow } from "../../../admin/replay-schemas.ts";
+import type { ReplayList, ReplayRow } from "../../../admin/replay-schemas.ts";
+import type { Action } from "../app/actions.ts";
 import { useApp } from "../app/context.ts";
-import { useKept } from "../app/hooks.ts";
 import { useResource } from "../app/resource.ts";
-import { dateTime, duration, grouped, money, words } from "../format.ts";
-import { Button } from "../parts/button.tsx";
-import { Card, Facts, Head } from "../parts/card.tsx";
-import { Field } from "../parts/field.tsx";
+import { dateTime, grouped } from "../format.ts";
+import { ActionButton } from "../parts/action-button.tsx";
+import { Head } from "../parts/card.tsx";
 import { Link } from "../parts/link.tsx";
-import { Marked } from "../parts/marks.tsx";
 import { Trouble } from "../parts/notice.tsx";
 import { type Column, Table } from "../parts/table.tsx";
+import { askedBy, ReplayMark, ReplayPage } from "./replay.tsx";
+import { ReplayForm } from "./replay-form.tsx";
 
 const PATH = "admin/replays";
 const EVERY_MS = 2_000;
 
 export function ReplaysPage() {
   const { id } = useApp().visits.current.value.route;
-  return id === undefined ? <List /> : <One key={id} id={id} />;
+  return id === undefined ? <List /> : <ReplayPage key={id} id={id} />;
 }
-
-const target = ({ model, route, arm, prompt }: ReplayRow) =>
-  [model ?? route, arm, prompt].filter((name) => name !== null).join(", ");
 
 const COLUMNS: readonly Column<ReplayRow>[] = [
   {
@@ -33,66 +30,40 @@ const COLUMNS: readonly Column<ReplayRow>[] = [
       </Link>
     ),
   },
-  { title: "Asked", cell: target },
-  { title: "Status", cell: ({ status }) => <Marked tone={toneOf(status)} text={words(status)} /> },
-  { title: "Requests", isNumber: true, cell: ({ total }) => grouped(total) },
+  { title: "Asked", cell: askedBy },
+  { title: "Status", cell: ReplayMark },
+  { title: "Done", isNumber: true, cell: ({ done, total }) => `${grouped(done)} of ${grouped(total)}` },
   { title: "Judge", cell: ({ judge }) => judge ?? "–" },
   { title: "Key", cell: ({ key }) => key ?? "–" },
   { title: "Started", cell: ({ at }) => dateTime(at) },
+  {
+    title: "Actions",
+    cell: ({ id }) => (
+      <ActionButton label={`Delete ${id}`} action={deleting(id)}>
+        Delete
+      </ActionButton>
+    ),
+  },
 ];
 
-function toneOf(status: string) {
-  return status === "completed" ? "good" : status === "running" ? "busy" : "warn";
+function deleting(id: string): Action {
+  return {
+    title: `Delete ${id}`,
+    text: "Its answers are deleted, and no further request of it is asked.",
+    verb: "Delete",
+    isDangerous: true,
+    asked: () => ({ method: "DELETE", path: `${PATH}/${encodeURIComponent(id)}` }),
+    done: () => `${id} is deleted.`,
+  };
 }
 
 function List() {
   const list = useResource<ReplayList>(PATH, { everyMs: EVERY_MS });
-  const { actions, visits } = useApp();
-  const asked = visits.current.value.route.query.get("ask") ?? "";
-  const fields = {
-    id: useKept("replay-id", () => asked),
-    text: useKept("replay-text", () => ""),
-    model: useKept("replay-model", () => ""),
-    key: useKept("replay-key", () => ""),
-  };
-  const start = () =>
-    actions.act({
-      title: "Start a replay",
-      text: "The requests are asked again; what they cost is paid by the key.",
-      verb: "Start",
-      asked() {
-        const { id, text, model, key } = fields;
-        const recordings = id.value === "" ? { text: text.value } : id.value;
-        const body = { recordings, model: model.value, ...(key.value !== "" && { key: key.value }) };
-        return { method: "POST", path: PATH, body };
-      },
-      done: () => "The replay has begun.",
-    });
   return (
     <>
       <Head title="Replays" />
       <Trouble of={[list]} />
-      <Card title="Ask again">
-        <div class="row">
-          <Field
-            id="replay-id"
-            label="Id of a recording"
-            value={fields.id.value}
-            set={(to) => (fields.id.value = to)}
-          />
-          <Field
-            id="replay-text"
-            label="Or words in it"
-            value={fields.text.value}
-            set={(to) => (fields.text.value = to)}
-          />
-          <Field id="replay-model" label="Model" value={fields.model.value} set={(to) => (fields.model.value = to)} />
-          <Field id="replay-key" label="Key id" value={fields.key.value} set={(to) => (fields.key.value = to)} />
-          <Button kind="main" onClick={start}>
-            Start…
-          </Button>
-        </div>
-      </Card>
+      <ReplayForm />
       <Table
         caption="Replays, the newest first"
         rows={list.data.value?.replays}
@@ -100,98 +71,6 @@ function List() {
         empty="There are no replays."
         columns={COLUMNS}
       />
-    </>
-  );
-}
-
-function One({ id }: { id: string }) {
-  const replay = useResource<ReplayReport>(`${PATH}/${encodeURIComponent(id)}`, {
-    everyMs: (told) => (told?.status === "running" ? EVERY_MS : undefined),
-  });
-  const { value: told } = replay.data;
-  return (
-    <>
-      <Head title="Replay">
-        {told && <Marked tone={toneOf(told.status)} text={words(told.status)} />}
-        <Link to="replays">All replays</Link>
-      </Head>
-      <Trouble of={[replay]} />
-      {told && (
-        <>
-          <Sums {...told} />
-          <Table
-            caption="Answers side by side"
-            rows={told.items}
-            keyOf={({ recording }) => recording}
-            empty=""
-            columns={SIDES}
-          />
-        </>
-      )}
-    </>
-  );
-}
-
-function Sums(told: ReplayReport) {
-  const { done, total, identical, different, better, worse, same, recorded, replayed } = told;
-  const first = (ms: number | null) => (ms === null ? "–" : duration(ms));
-  return (
-    <Card title={`Asked: ${target(told)}`}>
-      <Facts
-        of={[
-          ["Done", `${done} of ${total}, ${replayed.failed} failed`],
-          ["Identical", `${identical} of ${identical + different}`],
-          ["Judged", `${better} better, ${worse} worse, ${same} the same`],
-          ["Output tokens", `${grouped(recorded.output_tokens)}, now ${grouped(replayed.output_tokens)}`],
-          ["Cost", `${money(recorded.cost)}, now ${money(replayed.cost)}`],
-          ["First token", `${first(recorded.first_byte_ms)}, now ${first(replayed.first_byte_ms)}`],
-        ]}
-      />
-    </Card>
-  );
-}
-
-const SIDES: readonly Column<ReplayItemView>[] = [
-  {
-    title: "Request",
-    cell: ({ recording }) => (
-      <Link to="request" id={recording}>
-        {recording}
-      </Link>
-    ),
-  },
-  { title: "Recorded", cell: ({ recorded }) => <Side of={recorded} /> },
-  { title: "Replayed", cell: ({ replayed, reason }) => (replayed === null ? reason : <Side of={replayed} />) },
-  {
-    title: "Verdict",
-    cell: ({ identical, judged }) => (
-      <>
-        {identical !== null && <div>{identical ? "identical" : "different"}</div>}
-        {judged !== null && (
-          <div>
-            {judged.better ?? "no verdict"}: {judged.reason}
-          </div>
-        )}
-      </>
-    ),
-  },
-];
-
-function Side({ of }: { of: ReplayItemView["recorded"] }) {
-  if (of === null) return null;
-  const first = of.first_byte_ms === null ? "" : `, first token ${duration(of.first_byte_ms)}`;
-  return (
-    <>
-      <p class="said">{of.error ?? of.text}</p>
-      {of.tool_calls.map((call, index) => (
-        <code key={index}>
-          {call.name}({call.arguments})
-        </code>
-      ))}
-      <div class="faint">
-        {of.output_tokens ?? "–"} tokens, {money(of.cost)}
-        {first}
-      </div>
     </>
   );
 }

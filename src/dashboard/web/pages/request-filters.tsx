@@ -37,7 +37,7 @@ export const FILTERS = [
 export type RequestFilters = Partial<Record<(typeof FILTERS)[number], string | undefined>>;
 
 /** Parameters of the gateway that ask for just these. */
-export function filterQuery(filters: RequestFilters): URLSearchParams {
+export function filterQuery(filters: Readonly<Record<string, string | undefined>>): URLSearchParams {
   const query = new URLSearchParams();
   const { slower, status, ...plain } = filters;
   for (const [name, value] of Object.entries(plain)) if (value) query.set(name, value);

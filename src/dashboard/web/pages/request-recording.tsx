@@ -54,7 +54,7 @@ function Conversation({ id, conversation, request, answer }: Recording) {
     <Card
       title="Conversation"
       aside={
-        <Link to="replays" query={{ ask: id }}>
+        <Link to="replays" query={{ id }}>
           Replay
         </Link>
       }
