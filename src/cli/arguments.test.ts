@@ -100,7 +100,7 @@ describe("the command replay", () => {
 
   test.each([
     [["--model", "m"], "replay needs --filter, which says what is asked again"],
-    [["--filter", "a=b"], "replay needs --model, --route or --prompt"],
+    [["--filter", "a=b"], "replay needs --model, --route, --prompt or --instructions"],
     [["--filter", "a=b", "--model", "m", "--judge", "j"], "--judge and --rubric need each other"],
     [["--filter", "a=b", "--model", "m", "--url", "x"], "--url: expected a URL that starts with http:// or https://"],
     [["--config", "a"], "unknown option --config; --help lists the options"],

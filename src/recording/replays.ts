@@ -6,6 +6,7 @@ import { inTime } from "../lib/abortable-delay.ts";
 import { randomLetters } from "../lib/random-letters.ts";
 import type { SoleLock } from "../lib/sole-lock.ts";
 import { storageMessage } from "../lib/storage-message.ts";
+import { createWorkLimit } from "../lib/work-limit.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Bodies } from "./recording.ts";
 import type { ReplayItem, ReplayResult, ReplaySpec, StoredReplay } from "./replay.ts";
@@ -33,6 +34,9 @@ interface RunningReplay {
   over: Promise<void>;
 }
 
+/** Replays that are under way; others wait for one of them to end. */
+const MOST_RUNNING = 4;
+/** Requests of each. */
 const AT_ONCE = 4;
 const LOCK_INTERVAL_MS = 500;
 const ELSEWHERE =
@@ -41,7 +45,9 @@ const ELSEWHERE =
 export type Replays = ReturnType<typeof createReplays>;
 
 export function createReplays({ rows, vault, lock, find, read, ask, wallTime, log }: ReplaysParts) {
+  /** Also those that wait. */
   const running = new Map<string, RunningReplay>();
+  const limit = createWorkLimit(MOST_RUNNING);
   let isLocked = false;
   /** It has the lock, and goes on with what others have begun. */
   let isOwner = false;
@@ -68,7 +74,8 @@ export function createReplays({ rows, vault, lock, find, read, ask, wallTime, lo
 
   function begin(replay: Pick<StoredReplay, "id" | "spec">): void {
     const leaving = new AbortController();
-    const over = run(replay, leaving.signal)
+    const over = limit
+      .run(() => run(replay, leaving.signal))
       .catch(() => {
         leaving.abort();
         log.warn({ replay: replay.id }, "a replay cannot be kept, and was interrupted");
@@ -79,7 +86,7 @@ export function createReplays({ rows, vault, lock, find, read, ask, wallTime, lo
 
   /** Rejects where the storage is in trouble. */
   async function run({ id, spec }: Pick<StoredReplay, "id" | "spec">, signal: AbortSignal): Promise<void> {
-    await Promise.resolve(); // behind the start
+    if (isStopping || signal.aborted) return; // while it waited
     try {
       // All of them take from one list.
       const open = rows.open(id).values();

@@ -287,6 +287,29 @@ describe("a replay", () => {
     expect(failed.replayed).toMatchObject({ failed: 1 });
   });
 
+  test("waits while four others are under way", async () => {
+    const hanging = bed.backend({ models: ["m"], answer: chat("hello") });
+    const busy = await bed.gateway({ config: recordingConfig(hanging) });
+    const client = new AdminClient(busy);
+    const response = await ask(busy, "in turn");
+    await response.text();
+    const id = ownIdOf(response);
+    await recordingOf(client, id);
+    hanging.answer = { hang: true };
+    const replays: string[] = [];
+    for (let count = 0; count < 6; count++) {
+      replays.push(String((await client.ok("POST", "/admin/replays", { recordings: id, model: "m" })).id));
+    }
+    await waitFor("four of them ask", () => hanging.requests.length === 5);
+    hanging.answer = chat("hello");
+    await client.ok("DELETE", `/admin/replays/${replays[0]}`);
+    for (const waiting of replays.slice(4)) {
+      await waitFor("it is over", async () => (await client.get(`/admin/replays/${waiting}`)).status === "completed");
+    }
+    expect(await client.get(`/admin/replays/${replays[1]}`)).toMatchObject({ status: "running", done: 0 });
+    for (const running of replays.slice(1, 4)) await client.ok("DELETE", `/admin/replays/${running}`);
+  });
+
   test("is refused where it makes no sense", async () => {
     const id = await recorded("refused");
     const wrong: [body: Record<string, unknown>, field: string][] = [
