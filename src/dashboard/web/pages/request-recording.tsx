@@ -54,9 +54,11 @@ function Conversation({ id, conversation, request, answer }: Recording) {
     <Card
       title="Conversation"
       aside={
-        <Link to="replays" query={{ id }}>
-          Replay
-        </Link>
+        conversation !== null && (
+          <Link to="replays" query={{ id }}>
+            Replay
+          </Link>
+        )
       }
     >
       {cuts.length > 0 && <Notice tone="warn">Not all of it was kept: {cuts.map(words).join(", ")}.</Notice>}

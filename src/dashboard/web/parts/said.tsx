@@ -16,7 +16,7 @@ export function Said({ by, parts }: { by: string; parts: readonly ConversationPa
 }
 
 function Part({ type, text, name, media_type, url }: ConversationPart) {
-  if (type === "text") return <p class="said">{text}</p>;
+  if (type === "text" || type === "refusal") return <p class="said">{text}</p>;
   if (type === "image" && url?.startsWith("data:")) return <img class="said" src={url} alt={`Sent as ${media_type}`} />;
   const title = [type.replace("-", " "), name, media_type].filter(Boolean).join(" ");
   return (
