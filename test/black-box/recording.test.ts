@@ -10,6 +10,7 @@ import type { Gateway } from "../support/gateway.ts";
 import { chat, chatEvents, chatStream, eventStream } from "../support/openai-answers.ts";
 import { ask, found, ownIdOf, type Recording, recordingConfig, recordingOf } from "../support/recordings.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const backend = bed.backend({ answer: answerWell, models: ["m"] });
@@ -154,6 +155,29 @@ describe("recorded requests", () => {
     await admin.refused(404, "GET", `/admin/recordings/${ownIdOf(excepted)}`);
     expect(backend.requests.at(-2)?.headers["x-signalbox-record"]).toBeUndefined();
     expect(backend.requests.at(-2)?.text).toContain("Not this.");
+  });
+
+  test("are those of clients: a mirror's copies are none", async () => {
+    const copies = bed.backend({ answer: chat("copied"), models: ["copy"] });
+    const config = recordingConfig(backend);
+    const mirrored = await bed.gateway({
+      config: {
+        ...config,
+        backends: [...(config.backends ?? []), { name: "copies", type: "vllm", url: copies.url, models: ["copy"] }],
+        routes: [{ name: "smart", targets: [{ model: "m" }], mirror: { model: "copy", share: 1 } }],
+      },
+    });
+    const client = new AdminClient(mirrored);
+    const first = await ask(mirrored, "Twice?", { model: "smart" });
+    await first.text();
+    await waitFor("the copy is over", async () => {
+      const { requests } = await client.get("/admin/requests?model=copy");
+      return (requests as { finished: boolean }[])[0]?.finished === true;
+    });
+    const second = await ask(mirrored, "Once.");
+    await second.text();
+    for (const response of [first, second]) await recordingOf(client, ownIdOf(response));
+    expect((await found(client, "limit=500")).toSorted()).toEqual([first, second].map(ownIdOf).toSorted());
   });
 
   test("are found by their words, and by what is known of them", async () => {

@@ -40,6 +40,8 @@ beforeAll(async () => {
       model: "gpt-5-mini",
       messages: [
         { role: "system", content: "You know birds." },
+        { role: "user", content: "Shall we shoot it?" },
+        { role: "assistant", content: null, refusal: "I shoot no birds." },
         {
           role: "user",
           content: [
@@ -92,7 +94,14 @@ test("the page of a request shows it as a conversation, with pictures, tools and
   const { page } = watched;
   const talk = page.getByRole("log", { name: "Conversation" });
   const text = await talk.innerText();
-  for (const part of ["You know birds.", "Which bird is it?", "tool call look_up", '{"bird":"heron"}', "tool result"]) {
+  for (const part of [
+    "You know birds.",
+    "I shoot no birds.",
+    "Which bird is it?",
+    "tool call look_up",
+    '{"bird":"heron"}',
+    "tool result",
+  ]) {
     expect(text).toContain(part);
   }
   await talk.getByRole("img", { name: "Sent as image/png" }).waitFor();
