@@ -56,9 +56,9 @@ export function ReplayPage({ id }: { id: string }) {
   );
 }
 
-type Sums = ReplayReport["recorded"] & { side: string };
+type SideSums = ReplayReport["recorded"] & { side: string };
 
-const SUMS: readonly Column<Sums>[] = [
+const SUMS: readonly Column<SideSums>[] = [
   { title: "Side", cell: ({ side }) => side },
   { title: "Failed", isNumber: true, cell: ({ failed }) => grouped(failed) },
   { title: "Tokens in", isNumber: true, cell: ({ input_tokens }) => grouped(input_tokens) },
