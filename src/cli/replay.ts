@@ -86,13 +86,18 @@ function table(told: JsonObject): string {
     `${told.id} ${told.status}: ${told.done} of ${told.total}`,
     ...sums,
     `identical ${identical}, different ${different}; judged better ${better}, worse ${worse}, same ${same}`,
-    ...items.flatMap((item) => ["", item.recording, ...sides.map((side) => `  ${side}: ${shown(item[side], item)}`)]),
+    ...items.flatMap((item) => ["", titleOf(item), ...sides.map((side) => `  ${side}: ${shown(item[side], item)}`)]),
     "",
   ].join("\n");
 }
 
+function titleOf({ recording, asked_again }: ShownItem): string {
+  return asked_again ? `${recording} (asked again after a restart)` : recording;
+}
+
 interface ShownItem {
   recording: string;
+  asked_again: boolean;
   reason: string | null;
   recorded: ItemAnswer | null;
   replayed: ItemAnswer | null;

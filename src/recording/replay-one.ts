@@ -23,7 +23,8 @@ export interface ReplayedRequest {
 export interface AnsweredAgain {
   status: number;
   contentType: string;
-  body: Uint8Array;
+  /** Undefined: it is too long. */
+  body: Uint8Array | undefined;
   requestId: string;
   retryAfterMs: number | undefined;
   facts: Pick<ReplayAnswer, "backend" | "inputTokens" | "outputTokens" | "cost" | "firstByteMs" | "durationMs">;
@@ -61,9 +62,8 @@ export async function replayOne(ask: AskAgain, replayed: Replayed): Promise<Repl
   if (typeof body === "string") return { recorded, replayed: null, reason: body, identical: null, judged: null };
   const model = spec.ask ?? undefined;
   const told = await patiently(ask, { operation, path: bodies.path, model, body, creator: spec.creator }, signal);
-  const read = readAnswer(operation, { content: told.body, contentType: told.contentType }, told.status);
   const answered: ReplayAnswer = {
-    ...(read === undefined ? NOTHING_READ : answerFacts(read)),
+    ...factsIn(readTold(operation, told)),
     ...told.facts,
     status: told.status,
     requestId: told.requestId,
@@ -96,7 +96,7 @@ async function judged(
   { spec: { judge, creator }, bodies, position, signal }: Replayed,
   [recorded, replayed]: [ReplayAnswer, ReplayAnswer],
 ): Promise<ReplayResult["judged"]> {
-  if (judge === null) return null;
+  if (judge === null || replayed.status >= 400) return null;
   const { incomplete } = bodies.answer;
   if (incomplete !== null)
     return { better: null, reason: `The recorded answer was not kept as a whole (${incomplete}).` };
@@ -107,8 +107,12 @@ async function judged(
   const question = new TextDecoder().decode(bodies.request.content);
   const body = judgeBody({ model, rubric, question, answers });
   const told = await patiently(ask, { operation: JUDGED_AS, path: JUDGE_PATH, model, body, creator }, signal);
-  const said = readAnswer(JUDGED_AS, { content: told.body, contentType: told.contentType }, told.status);
-  return readJudgement(said, isSwapped);
+  return readJudgement(readTold(JUDGED_AS, told), isSwapped);
+}
+
+function readTold(operation: string, { body, contentType, status }: AnsweredAgain): ReadAnswer | undefined {
+  if (body === undefined) return { parts: [], error: "The answer is too long to be read." };
+  return readAnswer(operation, { content: body, contentType }, status);
 }
 
 const NOTHING_READ = {
@@ -118,7 +122,10 @@ const NOTHING_READ = {
   error: null as string | null,
 };
 
-function answerFacts({ parts, finish, error }: ReadAnswer): typeof NOTHING_READ {
+/** @param read - undefined: it cannot be read */
+function factsIn(read: ReadAnswer | undefined): typeof NOTHING_READ {
+  if (read === undefined) return NOTHING_READ;
+  const { parts, finish, error } = read;
   return {
     text: answerText(parts).slice(0, MOST_CHARACTERS),
     toolCalls: parts.flatMap(callOf).slice(0, MOST_CALLS),
@@ -132,10 +139,9 @@ function callOf(part: ContentPart): ToolCallText[] {
 }
 
 function recordedAnswer(facts: RecordingFacts, answer: RecordedBody): ReplayAnswer {
-  const read = readAnswer(facts.operation, answer, facts.status);
   const { status, backend, inputTokens, outputTokens, cost, firstByteMs, durationMs } = facts;
   return {
-    ...(read === undefined ? NOTHING_READ : answerFacts(read)),
+    ...factsIn(readAnswer(facts.operation, answer, facts.status)),
     ...{ status, backend, inputTokens, outputTokens, cost, firstByteMs, durationMs },
     requestId: facts.id,
   };

@@ -1,5 +1,7 @@
 // Asks the gateway itself a request of a replay: the whole way of a request, as the caller that the replay names.
 
+import { orAborted } from "../lib/abortable-delay.ts";
+import { readBounded } from "../lib/read-bounded.ts";
 import { RECORD_HEADER } from "../recording/recorder.ts";
 import type { AnsweredAgain, AskAgain, ReplayedRequest } from "../recording/replay-one.ts";
 import type { FrameHandler } from "../server/handler.ts";
@@ -17,20 +19,21 @@ interface AskAgainParts {
   costOf(record: RequestRecord): number;
 }
 
+/** Of one answer; a stream that is longer is given up. */
+const MOST_BYTES = 32 * 1024 ** 2;
+
 /** No address: limits by address do not concern an operator's replay. */
 const SERVER = withoutListener(undefined);
 
 export function createAskAgain({ running, queueClass, costOf }: AskAgainParts): AskAgain {
   return async (asked, signal) => {
     const { handle, paths } = running();
-    let facts: AnsweredAgain["facts"] | undefined;
+    const over = Promise.withResolvers<AnsweredAgain["facts"]>();
     const later: LaterRequest = {
       creator: asked.creator,
       queueClass: queueClass(),
       vendorTurn: undefined,
-      over(record) {
-        facts = factsOf(record, costOf);
-      },
+      over: (record) => over.resolve(factsOf(record, costOf)),
     };
     const { body } = asked;
     const target = targetOf(asked, paths);
@@ -45,17 +48,27 @@ export function createAskAgain({ running, queueClass, costOf }: AskAgainParts): 
       signal,
     });
     const response = await handle(request, SERVER, target, later);
-    const bytes = await response.bytes().catch(() => new Uint8Array(0)); // a stream that broke off
+    const answer = await whatCame(response.body);
     const { headers, status } = response;
     return {
       status,
       contentType: headers.get("content-type") ?? "",
-      body: bytes,
+      body: answer,
       requestId: headers.get("x-signalbox-request-id") ?? "",
       retryAfterMs: retryAfterOf(headers),
-      facts: facts ?? NOTHING_KNOWN,
+      facts: (await orAborted(over.promise, signal)) ?? NOTHING_KNOWN,
     };
   };
+}
+
+/** Of a stream that broke off what came before. Undefined of an answer that is too long. */
+async function whatCame(body: Response["body"]): Promise<Uint8Array | undefined> {
+  const pieces: Uint8Array[] = [];
+  try {
+    return await readBounded(body, MOST_BYTES, (_, piece) => void pieces.push(piece));
+  } catch {
+    return Buffer.concat(pieces);
+  }
 }
 
 const NOTHING_KNOWN: AnsweredAgain["facts"] = {

@@ -131,7 +131,8 @@ describe("a replay", () => {
       await recordingOf(admin, id);
       other.answer = answerWell;
       const replay = await replayed({ recordings: id, model: "other" });
-      expect(replay.items[0]?.replayed).toMatchObject({ text: "hello", status: 200, error: null });
+      expect(replay.items[0]?.replayed).toMatchObject({ text: "hello", status: 200, error: null, backend: "second" });
+      expect(replay.items[0]?.replayed?.first_byte_ms).toBeGreaterThan(0);
       expect(other.requests.at(-1)?.text ?? "").toContain("Again?");
     },
   );
@@ -261,6 +262,23 @@ describe("a replay", () => {
     other.answer = chat("no idea");
     const unread = await replayed({ recordings: ids.slice(0, 1), model: "other", judge });
     expect(unread.items[0]?.judged).toMatchObject({ better: null });
+  });
+
+  test("asks no judge about a request that failed, and reads no answer without an end", async () => {
+    const id = await recorded("failing");
+    const judge = { model: "judge", rubric: "The better one is better." };
+    const judged = () => other.requests.filter((request) => request.text.includes("# Rubric")).length;
+    const before = judged();
+    const failed = await replayed({ recordings: id, model: "nobody-serves-this", judge });
+    expect(failed.items[0]).toMatchObject({ judged: null, replayed: { status: 404 } });
+    expect(judged()).toBe(before);
+    other.answer = chat("x".repeat(33 * 1024 ** 2));
+    const long = await replayed({ recordings: id, model: "other" });
+    expect(long.items[0]?.replayed).toMatchObject({
+      status: 200,
+      text: "",
+      error: "The answer is too long to be read.",
+    });
   });
 
   test("asks what a filter means, and says what it cannot ask", async () => {
