@@ -6,9 +6,9 @@ import { isAbsolute, resolve } from "node:path";
 import { inTime, orAborted } from "../lib/abortable-delay.ts";
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import { LineReader } from "../lib/line-reader.ts";
+import { groupVanished, signalGroup } from "../lib/process-group.ts";
 import { guardedCommand } from "./guarded-command.ts";
 import { type Masking, oneLine } from "./masked.ts";
-import { groupVanished, signalGroup } from "./process-group.ts";
 import { boundedLog, logStream } from "./server-log.ts";
 
 export interface ProcessSpec {
