@@ -53,7 +53,8 @@ export interface Noted {
 export type CheckedVerdict = Noted &
   (
     | { kind: "pass" }
-    | { kind: "change"; body?: string; result?: GenerationResult; text?: string; rest?: string }
+    /** `changes`: what the story says of a changed body. */
+    | { kind: "change"; body?: string; changes?: string; result?: GenerationResult; text?: string; rest?: string }
     | { kind: "refuse"; status: number; code: string; message: string }
     | { kind: "answer"; result: GenerationResult }
     | { kind: "repair"; message: string }

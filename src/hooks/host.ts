@@ -4,10 +4,10 @@ import { BUILTIN_PREFIX } from "../config/sections/hooks.ts";
 import { BUILTINS } from "./builtin/registry.ts";
 import type { HookAnswer } from "./define.ts";
 import * as publicInterface from "./define.ts";
+import { HookFault } from "./hook-fault.ts";
 import type { FromHost, HostedHook, ToHost } from "./hook-wire.ts";
 import { HOOK_MARK } from "./mark.ts";
 import { loadHook, messageOf } from "./run-module.ts";
-import { HookFault } from "./verdicts.ts";
 
 type RunningHook = Awaited<ReturnType<typeof loadHook>>;
 
@@ -27,7 +27,7 @@ export async function runHost(env: Record<string, string | undefined>): Promise<
   const hooks = new Map<string, RunningHook>();
   const asking = new Map<number, (answer: HookAnswer) => void>();
   let lastAsk = 0;
-  const send = (message: FromHost) => void process.send?.(message);
+  const send = takeChannel();
 
   function ask(call: number, operation: string, body: string): Promise<HookAnswer> {
     const { promise, resolve } = Promise.withResolvers<HookAnswer>();
@@ -67,6 +67,14 @@ export async function runHost(env: Record<string, string | undefined>): Promise<
   return await ended;
 }
 
+/** The channel to the gateway is the host's alone: libraries send what they please to a parent that they find. */
+function takeChannel(): (message: FromHost) => void {
+  const send = process.send?.bind(process);
+  delete process.send;
+  process.disconnect = () => {};
+  return (message) => void send?.(message);
+}
+
 /** A message that a module throws may hold what a client has written: the story has its kind and its place alone. */
 function shownOf(error: unknown): string {
   if (error instanceof HookFault) return messageOf(error);
@@ -93,7 +101,7 @@ function provideInterface(): void {
 function watchMemory(maxBytes: number): void {
   const watch = `setInterval(() => {
     if (process.memoryUsage.rss() > ${maxBytes}) process.kill(process.pid, "SIGVTALRM");
-    if (process.ppid !== ${process.ppid}) process.kill(process.pid, "SIGKILL");
+    if (process.ppid !== ${process.ppid}) process.kill(-process.pid, "SIGKILL");
   }, ${WATCH_MS});`;
   new Worker(`data:text/javascript,${encodeURIComponent(watch)}`);
 }

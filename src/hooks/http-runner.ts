@@ -4,20 +4,32 @@ import type { HookEvent, HookSettings } from "../config/sections/hooks.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { Clock } from "../lib/clock.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
-import { type JsonObject, parseObject } from "../lib/json.ts";
+import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import { parseInPieces } from "../lib/json-pieces.ts";
+import { JsonShape } from "../lib/json-shape.ts";
+import { otherWork } from "../lib/other-work.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import { signatureHeaders } from "../notifications/notice.ts";
+import { checkJson } from "./changes.ts";
 import { countHolders } from "./holders.ts";
+import { HookFault } from "./hook-fault.ts";
 import type { HookOutcome, HookRunner } from "./hook-runner.ts";
 import type { CheckedVerdict, HookCall, LoadedHook } from "./hook-wire.ts";
 import { decodeAnswerBody, decodeRequestBody, encodeRequestBody, parsedBody } from "./neutral-forms.ts";
 import { messageOf } from "./run-module.ts";
-import { checkVerdict, HookFault } from "./verdicts.ts";
+import { checkVerdict } from "./verdicts.ts";
 
 const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
 const MAX_CALLS = 1_000;
+/** What the events and answers of all calls under way may hold, beyond which further ones fail. */
+const MAX_BYTES = 128 * 1024 * 1024;
+/** Larger answers are parsed in pieces, so that other requests go on. */
+const MAX_AT_ONCE_BYTES = 256 * 1024;
+const PIECE_BYTES = 64 * 1024;
 /** A chunk is what ends at a sentence: a call for each token would cost a round trip each. */
 const CUTS = { by: "sentence", hold: 400, parts: ["text", "refusal"] } as const;
+
+const decoder = new TextDecoder();
 
 type HttpHook = Pick<HookSettings, "name" | "events" | "secret" | "headers" | "options"> & { url: string };
 
@@ -31,45 +43,69 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
   const loaded: LoadedHook = { name, events, chunks: CUTS };
   const ended = new AbortController();
   let waiting = 0;
+  let heldBytes = 0;
 
-  async function post(call: HookCall, signal: AbortSignal): Promise<CheckedVerdict> {
+  /** @param hold - takes so much of the memory for calls, or throws */
+  async function post(call: HookCall, signal: AbortSignal, hold: (bytes: number) => void): Promise<CheckedVerdict> {
     const id = `hook_${crypto.randomUUID().replaceAll("-", "")}`;
     const body = JSON.stringify(eventOf(call, id, options));
     const response = await fetch(url, {
       method: "POST",
       headers: {
         ...headers,
+        "Accept-Encoding": "identity",
         "Content-Type": "application/json",
         ...signatureHeaders({ id }, body, clock.wallTime(), secret),
       },
       body,
       signal,
       redirect: "manual",
+      // The runtime would decompress all of an answer at once, however large it gets.
+      decompress: false,
     });
-    const answer = await readBounded(response.body, MAX_ANSWER_BYTES);
     if (!response.ok) throw new HookFault(`it answered with HTTP ${response.status}`);
+    const encoding = response.headers.get("content-encoding") ?? "identity";
+    if (encoding.toLowerCase() !== "identity") throw new HookFault("its answer is compressed, which was not asked for");
+    const answer = await readBounded(response.body, MAX_ANSWER_BYTES, hold);
     if (answer === undefined) throw new HookFault(`its answer is larger than ${MAX_ANSWER_BYTES} bytes`);
-    return checkVerdict(call.event, verdictIn(answer), (request) => encodedRequest(call, request));
+    const verdict = await verdictIn(answer);
+    return checkVerdict(call, verdict, (request) => encodedRequest(call, request));
   }
 
   return {
     ready: () => Promise.resolve(loaded),
     async call(call, timeoutMs): Promise<HookOutcome> {
+      let held = 0;
+      const hold = (bytes: number) => {
+        if (heldBytes + bytes > MAX_BYTES) throw new HookFault("too many bytes are under way");
+        heldBytes += bytes;
+        held += bytes;
+      };
       if (waiting >= MAX_CALLS) return { error: "unavailable", message: "too many calls are under way" };
       waiting++;
-      const late = new AbortController();
-      const limit: Deadline = { deadlineMs: clock.now() + timeoutMs, expire: () => late.abort() };
+      const over = new AbortController();
+      let isLate = false;
+      const limit: Deadline = {
+        deadlineMs: clock.now() + timeoutMs,
+        expire: () => {
+          isLate = true;
+          over.abort();
+        },
+      };
       deadlines.add(limit);
       try {
-        return { verdict: await post(call, AbortSignal.any([late.signal, ended.signal])) };
+        hold((call.data.body?.length ?? 0) + (call.data.text?.length ?? 0));
+        return { verdict: await post(call, AbortSignal.any([over.signal, ended.signal]), hold) };
       } catch (error) {
-        if (late.signal.aborted) return { error: "timeout", message: "no verdict in time" };
+        if (isLate) return { error: "timeout", message: "no verdict in time" };
         // An error of the connection would name the address.
         const message = error instanceof HookFault ? messageOf(error) : "it could not be reached";
         return { error: "error", message };
       } finally {
         deadlines.remove(limit);
+        over.abort(); // an answer that was not read to its end
         waiting--;
+        heldBytes -= held;
       }
     },
     get waiting() {
@@ -81,11 +117,25 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
 }
 
 /** An empty answer is a pass. */
-function verdictIn(answer: Uint8Array): unknown {
+async function verdictIn(answer: Uint8Array): Promise<unknown> {
   if (answer.length === 0) return undefined;
-  const parsed = parseObject(new TextDecoder().decode(answer));
-  if (parsed === undefined) throw new HookFault("its answer is no JSON object");
+  const shape = new JsonShape(answer);
+  while (!shape.isComplete) {
+    shape.advance(MAX_AT_ONCE_BYTES);
+    checkJson(shape);
+    if (!shape.isComplete) await otherWork();
+  }
+  const parsed = answer.length > MAX_AT_ONCE_BYTES ? await parsedInPieces(answer) : parseObject(decoder.decode(answer));
+  if (!isObject(parsed)) throw new HookFault("its answer is no JSON object");
   return parsed;
+}
+
+async function parsedInPieces(answer: Uint8Array): Promise<unknown> {
+  try {
+    return await parseInPieces(answer, { pieceBytes: PIECE_BYTES, pause: otherWork });
+  } catch {
+    return undefined; // no JSON
+  }
 }
 
 function eventOf({ event, info, state, data }: HookCall, id: string, options: JsonObject): JsonObject {

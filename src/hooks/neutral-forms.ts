@@ -8,7 +8,7 @@ import type { GenerationResult } from "../generation/result.ts";
 import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
 import { backendProtocol, clientProtocol, keptAnswers } from "../protocols/registry.ts";
 import { readEvents } from "../protocols/sse.ts";
-import { HookFault } from "./verdicts.ts";
+import { HookFault } from "./hook-fault.ts";
 
 /** The body is the neutral model itself. */
 export const NEUTRAL = "neutral";

@@ -1,6 +1,7 @@
 // Runs the hooks of one module in a process: started, called within a time, ended when it loops or grows, and started again.
 
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
+import { signalGroup } from "../lib/process-group.ts";
 import type { HookAnswer } from "./define.ts";
 import { countHolders } from "./holders.ts";
 import type { HookOutcome, HookRunner } from "./hook-runner.ts";
@@ -16,6 +17,8 @@ const MAX_CALLS = 1_000;
 const MAX_BYTES = 128 * 1024 * 1024;
 /** Of one call. */
 const OVERHEAD_BYTES = 1_024;
+/** Questions of one call that are under way: each is a request to a model. */
+const MAX_ASKS = 16;
 /** After so many processes that did not come up, nothing waits for the next one. */
 const MAX_STARTS = 2;
 const NO_PROCESS: HookOutcome = { error: "unavailable", message: "its process does not start" };
@@ -49,6 +52,8 @@ interface WaitingCall extends Deadline {
   timeoutMs: number;
   runs: number;
   ask(operation: string, body: string): Promise<HookAnswer>;
+  /** Questions under way. */
+  asks: number;
   resolve(outcome: HookOutcome): void;
 }
 
@@ -82,6 +87,9 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
       env: { ...env, [HOOK_MARK]: String(maxBytes) },
       // What a module prints is no line of the log, and in agent mode no message.
       stdio: ["ignore", 2, 2],
+      // A process group of its own: what the module has started ends with it, and Ctrl-C in a terminal does not end it before the
+      // requests that need it.
+      detached: true,
       serialization: "advanced",
       ipc: (message) => received(started, message as FromHost),
       onExit: (_, exitCode, signal) => ended(started, exitCode, signal as string | number | null),
@@ -103,13 +111,17 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
     try {
       process.send(message);
     } catch {
-      process.kill("SIGKILL");
+      kill(process);
     }
+  }
+
+  function kill({ pid }: Bun.Subprocess): void {
+    signalGroup(pid, "SIGKILL");
   }
 
   function end(ended: Host, cause: RestartCause): void {
     ended.cause ??= cause;
-    ended.process.kill("SIGKILL");
+    kill(ended.process);
   }
 
   function received(from: Host, message: FromHost): void {
@@ -140,16 +152,20 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
 
   async function answerAsk(from: Host, { id, call, operation, body }: FromHost & { kind: "ask" }): Promise<void> {
     const asker = pending.get(call);
-    const answer = (await asker?.ask(operation, body)) ?? {
-      status: 408,
-      body: { error: { message: "the call is over" } },
-    };
+    let answer = refusal(408, "the call is over");
+    if (asker !== undefined && asker.asks >= MAX_ASKS) answer = refusal(429, "too many questions are under way");
+    else if (asker !== undefined) {
+      asker.asks++;
+      answer = await asker.ask(operation, body);
+      asker.asks--;
+    }
     if (from === host) send(from, { kind: "asked", id, answer });
   }
 
   /** What the calls of a process that has ended come to. */
   function ended(gone: Host, exitCode: number | null, signal: string | number | null): void {
     if (gone.ping !== undefined) deadlines.remove(gone.ping);
+    kill(gone.process); // what the module has started
     if (gone !== host) return;
     host = undefined;
     if (isStopped) return;
@@ -205,7 +221,7 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
     isStopped = true;
     clearTimeout(timer);
     giveUp();
-    host?.process.kill("SIGKILL");
+    if (host !== undefined) kill(host.process);
   }
 
   start();
@@ -228,6 +244,7 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
         bytes,
         timeoutMs,
         runs: 0,
+        asks: 0,
         ask,
         resolve,
         deadlineMs: 0,
@@ -242,6 +259,10 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
     },
     stop,
   };
+}
+
+function refusal(status: number, message: string): HookAnswer {
+  return { status, body: { error: { message } } };
 }
 
 /** A view of a part of a buffer would be sent with all of it. */

@@ -2,14 +2,22 @@
 
 import { HOOK_EVENTS, type HookEvent } from "../config/sections/hooks.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
+import { JsonShape } from "../lib/json-shape.ts";
+import { checkGrowth, checkJson } from "./changes.ts";
 import type { ChunkCuts, Hook, HookAnswer } from "./define.ts";
+import { HookFault } from "./hook-fault.ts";
 import type { CheckedVerdict, HookCall, HostedHook, LoadedHook } from "./hook-wire.ts";
 import { decodeAnswerBody, decodeRequestBody, encodeRequestBody, parsedBody } from "./neutral-forms.ts";
-import { checkVerdict, HookFault } from "./verdicts.ts";
+import { checkVerdict } from "./verdicts.ts";
 
 const USUAL_CUTS: Required<ChunkCuts> = { by: "sentence", hold: 400, parts: ["text", "refusal"] };
 const LEAST_HOLD = 16;
 const MOST_HOLD = 8192;
+
+/** In UTF-8. */
+const MAX_BYTES_OF_UNIT = 3;
+
+const encoder = new TextEncoder();
 
 type HookQuestion = (operation: string, body: string) => Promise<HookAnswer>;
 
@@ -68,11 +76,26 @@ async function runEvent(
   call: HookCall,
   ask: HookQuestion,
 ): Promise<CheckedVerdict> {
-  const { event, info } = call;
+  const { event, info, data } = call;
   const handler = hook[event] as ((event: unknown) => unknown) | undefined;
   if (handler === undefined) return { kind: "pass" };
   const returned = await handler.call(hook, eventOf(options, salt, call, ask));
-  return checkVerdict(event, returned, (request) => encodeRequestBody(info.format, request));
+  const verdict = checkVerdict(call, returned, (request) => encodeRequestBody(info.format, request));
+  checkShape(verdict, data.body?.length ?? data.text?.length ?? 0);
+  return verdict;
+}
+
+/** Checked here, where it costs the gateway nothing: what is deep or large holds up those who read it. */
+function checkShape(verdict: CheckedVerdict, givenBytes: number): void {
+  const result = "result" in verdict ? JSON.stringify(verdict.result) : undefined;
+  for (const json of [verdict.state, result, verdict.kind === "change" ? verdict.body : undefined]) {
+    if (json === undefined) continue;
+    checkGrowth(json, givenBytes);
+    const shape = new JsonShape(encoder.encode(json));
+    shape.advance(json.length * MAX_BYTES_OF_UNIT);
+    checkJson(shape);
+  }
+  if (verdict.kind === "change") checkGrowth((verdict.text ?? "") + (verdict.rest ?? ""), givenBytes);
 }
 
 /** The event as the module gets it; bodies are parsed and decoded when they are asked for. */

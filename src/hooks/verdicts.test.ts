@@ -5,11 +5,14 @@ import type { HookEvent } from "../config/sections/hooks.ts";
 import { hooksSection } from "../config/sections/hooks.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { answer, change, pass, refuse, repair } from "./define.ts";
+import { HookFault } from "./hook-fault.ts";
 import { matcherOf } from "./hooks-part.ts";
-import { checkVerdict, HookFault } from "./verdicts.ts";
+import { checkVerdict } from "./verdicts.ts";
 
-const check = (event: HookEvent, returned: unknown) =>
-  checkVerdict(event, returned, (request) => request as unknown as JsonObject);
+const info = { id: "1", requestId: "1", operation: "chat", format: "chat", model: "m", stream: false };
+
+const check = (event: HookEvent, returned: unknown, format = "chat") =>
+  checkVerdict({ event, info: { ...info, format }, data: {} }, returned, (request) => request as unknown as JsonObject);
 
 describe("a verdict", () => {
   test("of nothing is a pass", () => {
@@ -26,7 +29,7 @@ describe("a verdict", () => {
       state: '{"a":1}',
       note: { score: 0.5 },
     });
-    expect(check("request", change({ body: { a: 1 } }))).toEqual({ kind: "change", body: '{"a":1}' });
+    expect(check("request", change({ body: { a: 1 } }))).toMatchObject({ kind: "change", body: '{"a":1}' });
     expect(check("chunk", change({ text: "a", rest: "b" }))).toEqual({ kind: "change", text: "a", rest: "b" });
     expect(check("request", refuse(429, "slow_down", "Later."))).toMatchObject({ kind: "refuse", status: 429 });
     expect(check("answer", repair("Again."))).toEqual({ kind: "repair", message: "Again." });
@@ -68,7 +71,6 @@ describe("a verdict", () => {
 });
 
 test("a hook is for the requests that every field of match holds for", () => {
-  const info = { id: "1", requestId: "1", format: "chat", stream: false };
   const request = { ...info, operation: "chat", model: "gpt-5", key: "k", organization: "o" };
   const matches = (match: JsonObject, asked = request) => {
     const [hook] = hooksSection.schema.parse([{ name: "h", module: "./h.ts", match }]);

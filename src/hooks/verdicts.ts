@@ -2,20 +2,22 @@
 
 import type { HookEvent } from "../config/sections/hooks.ts";
 import type { GenerationRequest } from "../generation/request.ts";
-import type { GenerationResult } from "../generation/result.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
-import type { CheckedVerdict, Noted } from "./hook-wire.ts";
-
-/** A hook has done something that it may not do. Its message is for the operator. */
-export class HookFault extends Error {
-  override readonly name = "HookFault";
-}
+import { resultIn } from "./answered-result.ts";
+import { changedMembers, checkGrowth } from "./changes.ts";
+import { HookFault } from "./hook-fault.ts";
+import type { CheckedVerdict, HookCall, Noted } from "./hook-wire.ts";
+import { decodeAnswerBody, NEUTRAL } from "./neutral-forms.ts";
 
 const MAX_STATE_CHARACTERS = 256 * 1024;
 const MAX_MESSAGE_CHARACTERS = 1_000;
 const MAX_NOTES = 8;
 const CODE = /^[A-Za-z0-9_.-]{1,64}$/;
+const NOTHING = new Uint8Array(0);
 const NOTE = /^[a-z0-9_]{1,40}$/;
+
+/** What a verdict is checked against. */
+type VerdictCall = Pick<HookCall, "event" | "info" | "data">;
 
 const ALLOWED: Readonly<Record<HookEvent, readonly string[]>> = {
   request: ["pass", "change", "refuse", "answer"],
@@ -27,10 +29,11 @@ const ALLOWED: Readonly<Record<HookEvent, readonly string[]>> = {
 
 /** @param written - a neutral request as the body of the event's format */
 export function checkVerdict(
-  event: HookEvent,
+  call: VerdictCall,
   returned: unknown,
   written: (request: GenerationRequest) => JsonObject,
 ): CheckedVerdict {
+  const { event } = call;
   if (returned === undefined || returned === null || event === "end") return { kind: "pass" };
   if (!isObject(returned)) throw new HookFault("the verdict must be an object, such as pass() returns");
   const { verdict } = returned;
@@ -40,7 +43,7 @@ export function checkVerdict(
   const noted = notedIn(returned);
   switch (verdict) {
     case "change":
-      return { ...noted, ...changeIn(event, returned, written) };
+      return { ...noted, ...changeIn(call, returned, written) };
     case "refuse":
       return { ...noted, ...refusalIn(returned) };
     case "answer":
@@ -73,7 +76,7 @@ function notedIn({ state, note }: JsonObject): Noted {
 }
 
 function changeIn(
-  event: HookEvent,
+  { event, info: { format }, data }: VerdictCall,
   { body, request, result, text, rest }: JsonObject,
   written: (request: GenerationRequest) => JsonObject,
 ): CheckedVerdict & { kind: "change" } {
@@ -82,12 +85,32 @@ function changeIn(
     if (rest !== undefined && typeof rest !== "string") throw new HookFault("rest must be a text");
     return { kind: "change", text, ...(rest !== undefined && { rest }) };
   }
-  if (isObject(body)) return { kind: "change", body: JSON.stringify(body) };
-  if (event === "answer" && result !== undefined) return { kind: "change", result: resultIn(result) };
-  if (event !== "answer" && isObject(request)) {
-    return { kind: "change", body: JSON.stringify(written(request as unknown as GenerationRequest)) };
+  if (event === "answer") {
+    if (isObject(body) && format !== NEUTRAL) return changedBody(data, checkedAnswer(format, body));
+    if (body === undefined && result === undefined)
+      throw new HookFault("a change of answer must have a body or a result");
+    return { kind: "change", result: resultIn(body ?? result) };
   }
-  throw new HookFault(`a change of ${event} must have a body or a ${event === "answer" ? "result" : "request"}`);
+  if (isObject(body)) return changedBody(data, body);
+  if (isObject(request)) return changedBody(data, written(request as unknown as GenerationRequest));
+  throw new HookFault(`a change of ${event} must have a body or a request`);
+}
+
+function changedBody({ body: given = NOTHING }: VerdictCall["data"], changed: JsonObject) {
+  const body = JSON.stringify(changed);
+  checkGrowth(body, given.length);
+  return { kind: "change" as const, body, changes: changedMembers(given, body) };
+}
+
+/** Clients would be given what they cannot read. */
+function checkedAnswer(format: string, body: JsonObject): JsonObject {
+  let trouble = "";
+  try {
+    if (decodeAnswerBody(format, body) !== undefined) return body;
+  } catch (error) {
+    trouble = `: ${(error as Error).message}`;
+  }
+  throw new HookFault(`the changed answer cannot be read as ${format}${trouble}`);
 }
 
 function refusalIn({ status, code, message }: JsonObject): CheckedVerdict {
@@ -103,35 +126,4 @@ function refusalIn({ status, code, message }: JsonObject): CheckedVerdict {
 function messageIn(message: unknown): string {
   if (typeof message !== "string" || message === "") throw new HookFault("message must be a text");
   return message.slice(0, MAX_MESSAGE_CHARACTERS);
-}
-
-const PARTS: ReadonlySet<unknown> = new Set([
-  "text",
-  "refusal",
-  "reasoning",
-  "tool-call",
-  "search-result",
-  "opaque",
-  "image",
-  "audio",
-]);
-
-/** A whole answer of the neutral model, or one of a text alone. */
-function resultIn(given: unknown): GenerationResult {
-  if (!isObject(given)) throw new HookFault("result must be an object");
-  const { text } = given;
-  const parts = typeof text === "string" ? [{ type: "text", text }] : given.parts;
-  const isPart = (part: unknown) =>
-    isObject(part) && PARTS.has(part.type) && (part.type !== "text" || typeof part.text === "string");
-  if (!Array.isArray(parts) || !parts.every(isPart))
-    throw new HookFault("result must have a text, or parts of an answer");
-  const { id, model, createdAt, finish, usage } = given;
-  return {
-    id: typeof id === "string" ? id : "",
-    model: typeof model === "string" ? model : "",
-    createdAt: typeof createdAt === "number" ? createdAt : 0,
-    parts,
-    finish: isObject(finish) && typeof finish.reason === "string" ? finish : { reason: "stop" },
-    ...(isObject(usage) && { usage }),
-  } as unknown as GenerationResult;
 }

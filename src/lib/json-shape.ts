@@ -9,6 +9,15 @@ const CLOSE_BRACKET = 93;
 const OPEN_BRACE = 123;
 const CLOSE_BRACE = 125;
 
+/**
+ * Requests of agents have some 10,000 parts, with a thousand tools some 100,000. So many take up to 50 MB, and an object
+ * with that many names still grows without holding others up for long.
+ */
+export const MAX_PARTS = 500_000;
+
+/** Schemas of tools nest some ten levels deep; translations take 200 levels of one field (protocols/fields.ts). */
+export const MAX_DEPTH = 256;
+
 /** Most strings end within so many bytes; longer ones are left to the runtime's search. */
 const SHORT_STRING_BYTES = 16;
 

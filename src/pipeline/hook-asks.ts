@@ -1,9 +1,14 @@
 // Questions of hooks to models: on the way of every other request, with a record of its own, and without hooks.
 
+import { broughtBy, writesText } from "../backends/operations.ts";
+import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { HookAnswer } from "../hooks/define.ts";
+import { decodeRequestBody } from "../hooks/neutral-forms.ts";
 import { isObject, parseJson } from "../lib/json.ts";
 import { JsonBody } from "../lib/request-body.ts";
+import type { Logger } from "../logging/logger.ts";
+import { isFormat } from "../protocols/registry.ts";
 import { RequestRecord } from "../stats/request-record.ts";
 import type { RequestContext } from "./context.ts";
 import type { Generate } from "./generate.ts";
@@ -11,7 +16,7 @@ import { firstRequest, type ModelRequest } from "./model-request.ts";
 import type { RequestReporter } from "./observe.ts";
 import type { ModelNames } from "./routes.ts";
 
-/** @param body - JSON */
+/** Never rejects. @param body - JSON */
 export type HookAsker = (of: RequestContext, operation: string, body: string) => Promise<HookAnswer>;
 
 interface HookAskerParts {
@@ -21,19 +26,18 @@ interface HookAskerParts {
   reporter: Pick<RequestReporter, "begun" | "finished">;
   now(): number;
   newOwnId(): string;
+  log: Pick<Logger, "error">;
 }
-
-const OPERATION = /^[a-z][a-z-]{1,39}$/;
 
 const decoder = new TextDecoder();
 
 const NO_FRAME = { errorEvent: () => "", ended() {}, refused: () => undefined };
 
 export function createHookAsker(parts: HookAskerParts): HookAsker {
-  const { generate, names, aliases, reporter, now, newOwnId } = parts;
+  const { generate, names, aliases, reporter, now, newOwnId, log } = parts;
   return async (of, operation, text) => {
     const value = parseJson(text);
-    if (!OPERATION.test(operation)) return refused(400, "operation must be the name of one, such as chat");
+    if (!isAskable(operation)) return refused(400, "operation must be the name of one that takes JSON, such as chat");
     if (!isObject(value) || typeof value.model !== "string")
       return refused(400, "the body must be an object with a model");
     const record = new RequestRecord(newOwnId(), of.record.requestId, now(), now);
@@ -45,20 +49,31 @@ export function createHookAsker(parts: HookAskerParts): HookAsker {
     reporter.begun(context);
     let answer: HookAnswer;
     try {
+      decodeRequestBody(operation, body.value);
       names.requireAllowed(of.caller, asked.model);
       asked = await names.resolve(context, asked);
       record.model = asked.model;
       answer = await answerOf(generate, context, asked);
     } catch (error) {
-      if (!(error instanceof GatewayError)) throw error;
-      record.error = { type: error.type, code: error.code, message: error.message };
-      record.isOutage = error.isOutage;
-      answer = refused(error.status, error.message);
+      const told = error instanceof GatewayError ? error : unexpected(error);
+      if (told !== error) log.error({ err: error }, "unexpected error in a question of a hook");
+      record.error = { type: told.type, code: told.code, message: told.message };
+      record.isOutage = told.isOutage;
+      answer = refused(told.status, told.message);
     }
     reporter.finished(context, answer.status, record.sinceStartMs);
     record.settle();
     return answer;
   };
+}
+
+/** Names come from code of others: one that is no operation would be looked up in tables by it. */
+function isAskable(operation: string): boolean {
+  return (isFormat(operation) || !writesText(operation)) && broughtBy(operation) === undefined;
+}
+
+function unexpected(cause: unknown): GatewayError {
+  return new GatewayError(ERRORS.internal, "An unexpected error happened.", { cause });
 }
 
 async function answerOf(generate: Generate, context: RequestContext, asked: ModelRequest): Promise<HookAnswer> {

@@ -2,8 +2,8 @@
 
 import { formatOf } from "../backends/operations.ts";
 import type { GenerationRequest } from "../generation/request.ts";
+import { HookFault } from "../hooks/hook-fault.ts";
 import { decodeRequestBody, NEUTRAL } from "../hooks/neutral-forms.ts";
-import { HookFault } from "../hooks/verdicts.ts";
 import type { JsonObject } from "../lib/json.ts";
 import { JsonBody } from "../lib/request-body.ts";
 import type { HookRun } from "./hook-run.ts";
@@ -27,9 +27,19 @@ export async function hookedAttempt(run: HookRun, request: ModelRequest, backend
   const given = isForm ? encoder.encode(JSON.stringify(body.value)) : body.bytes();
   const left = await run.attempt(given, { backend, model }, (value) => {
     if (isForm) throw new HookFault("a form cannot be changed");
-    decodeRequestBody(formatOf(operation) ?? operation, value);
+    checkChanged(formatOf(operation) ?? operation, body.value, value);
   });
   return left === undefined ? request : { ...request, body: new JsonBody(left, parsed(left)) };
+}
+
+/** What is awaited of the backend is decided: an answer of another form would be taken for its fault. */
+function checkChanged(format: string, before: JsonObject, after: JsonObject): void {
+  const is = decodeRequestBody(format, after);
+  if (is === undefined) return;
+  const was = decodeRequestBody(format, before);
+  if (is.stream !== was?.stream) throw new HookFault("stream cannot be changed");
+  if ((is.sampling.choices ?? 1) !== (was.sampling.choices ?? 1))
+    throw new HookFault("the number of choices cannot be changed");
 }
 
 /** Throws for what is no request of the neutral model. */

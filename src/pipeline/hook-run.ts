@@ -4,6 +4,7 @@ import type { HookEvent } from "../config/sections/hooks.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { GenerationResult } from "../generation/result.ts";
+import { checkGrowth } from "../hooks/changes.ts";
 import type { HookAnswer, HookInfo } from "../hooks/define.ts";
 import type { HookRunner } from "../hooks/hook-runner.ts";
 import type { CheckedVerdict, EventData, LoadedHook } from "../hooks/hook-wire.ts";
@@ -18,6 +19,8 @@ export interface CalledHook {
   loaded: LoadedHook;
   /** The one that was there when the request began. */
   runner: HookRunner;
+  /** Lets go of the runner, which the request holds. */
+  release(): void;
 }
 
 type HookChange = CheckedVerdict & { kind: "change" };
@@ -44,13 +47,10 @@ export interface HookRunParts {
 
 /** Calls of `end` that wait at one hook; beyond it they are dropped. */
 const MAX_ENDS = 500;
-/** What a hook may add to a body. */
-const MAX_GROWTH_BYTES = 16 * 1024 * 1024;
 
 const MAX_DETAIL_CHARACTERS = 300;
 
 const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 export class HookRun {
   readonly info: HookInfo;
@@ -58,14 +58,12 @@ export class HookRun {
   readonly #parts: HookRunParts;
   /** JSON that hooks have returned for later events, by their names. */
   readonly #states = new Map<string, string>();
-  readonly #releases: readonly (() => void)[];
   #attempts = 0;
 
   constructor(hooks: readonly CalledHook[], parts: HookRunParts) {
     this.#hooks = hooks;
     this.#parts = parts;
     this.info = parts.info;
-    this.#releases = hooks.map(({ runner }) => runner.hold());
   }
 
   /** In the order of the configuration. */
@@ -120,9 +118,9 @@ export class HookRun {
     for (const called of this.#having(event)) {
       const given = left ?? body;
       const verdict = await this.call(called, event, { ...data, body: given }, (changed) => {
-        const changes = changesOf(given, changed, body.length);
+        checkGrowth(changed.body ?? "", body.length);
         check(objectIn(changed.body ?? ""));
-        return changes;
+        return changed.changes;
       });
       if (verdict.kind === "answer") return { answer: verdict.result };
       if (verdict.kind === "change" && verdict.body !== undefined) left = encoder.encode(verdict.body);
@@ -159,7 +157,7 @@ export class HookRun {
 
   /** The processes that it uses may end. */
   release(): void {
-    for (const release of this.#releases) release();
+    for (const { release } of this.#hooks) release();
   }
 
   /**
@@ -171,7 +169,7 @@ export class HookRun {
     { hook, runner }: CalledHook,
     event: HookEvent,
     { format, ...data }: EventData & { format?: string },
-    told: ((changed: HookChange) => string) | undefined,
+    told: ((changed: HookChange) => string | undefined) | undefined,
   ): Promise<CheckedVerdict> {
     const { record, now, called, ask } = this.#parts;
     const { name, timeout } = hook.settings;
@@ -240,6 +238,7 @@ export class HookRun {
     const attempts = this.#having("attempt").map((called) => ({
       ...called,
       loaded: { ...called.loaded, events: ["attempt"] as const },
+      release: called.runner.hold(),
     }));
     return new HookRun(attempts, { ...this.#parts, record });
   }
@@ -262,21 +261,6 @@ function refusal(
 ): GatewayError {
   record.lastFailure = `hook_${hook}`;
   return new GatewayError({ ...ERRORS.hookRefused, status, code }, message, { details: { hook } });
-}
-
-/** The names of the members that differ, with their sizes; throws for a body that cannot stand in place of the other. */
-export function changesOf(before: Uint8Array, { body = "" }: Pick<HookChange, "body">, firstBytes: number): string {
-  if (body.length > firstBytes + MAX_GROWTH_BYTES) throw new Error("the changed body is too large");
-  const was = objectIn(decoder.decode(before));
-  const is = objectIn(body);
-  const names = [...new Set([...Object.keys(was), ...Object.keys(is)])];
-  const sizeOf = (value: unknown) => (value === undefined ? 0 : JSON.stringify(value).length);
-  const changed = names.filter((name) => !Bun.deepEquals(was[name], is[name], true));
-  const shown = changed.slice(0, 10).map((name) => {
-    const sizes = `${sizeOf(was[name])} -> ${sizeOf(is[name])} bytes`;
-    return `${name.slice(0, 40).replaceAll(/[^\w.-]/g, "?")}: ${sizes}`;
-  });
-  return shown.join(", ");
 }
 
 function objectIn(text: string): JsonObject {

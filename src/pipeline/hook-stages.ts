@@ -206,7 +206,7 @@ async function checkedResult(
       case "answer":
         return named(verdict.result, left);
       case "change":
-        return verdict.result ?? resultOf(verdict.body, left);
+        return verdict.result;
       case "repair": {
         const again = round === 0 ? await askAgain(textOf(left), verdict.message) : undefined;
         if (again === undefined) {
@@ -220,10 +220,6 @@ async function checkedResult(
         return left === result ? undefined : left;
     }
   }
-}
-
-function resultOf(body: string | undefined, left: GenerationResult): GenerationResult {
-  return body === undefined ? left : (JSON.parse(body) as GenerationResult);
 }
 
 /** An answer that a hook has written, under the id and the name that the client expects. */

@@ -19,7 +19,7 @@ import type { UpstreamFailure } from "../upstream/failure.ts";
 import { EVENT_STREAM } from "../upstream/send.ts";
 import type { RequestContext } from "./context.ts";
 import type { Generate, Generated, StreamFrame } from "./generate.ts";
-import { type CalledHook, changesOf, type HookRun, hasEvent } from "./hook-run.ts";
+import { type CalledHook, type HookRun, hasEvent } from "./hook-run.ts";
 import { AnswerStages, named, type RepairAsk, textOf } from "./hook-stages.ts";
 import type { ModelRequest } from "./model-request.ts";
 
@@ -110,7 +110,7 @@ async function answerThrough(answering: HookedAnswer, called: CalledHook, body: 
   for (let round = 0; ; round++) {
     const given = left;
     const verdict = await run.call(called, "answer", { body: given, round }, (changed) =>
-      changed.body === undefined ? `${given.length} bytes before` : changesOf(given, changed, given.length),
+      changed.body === undefined ? `${given.length} bytes before` : changed.changes,
     );
     switch (verdict.kind) {
       case "answer":

@@ -9,10 +9,9 @@ import type { GenerationEvent } from "../generation/events.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import type { GenerationResult } from "../generation/result.ts";
 import type { HookInfo } from "../hooks/define.ts";
-import type { HookRunner } from "../hooks/hook-runner.ts";
+import { HookFault } from "../hooks/hook-fault.ts";
 import type { HookInUse } from "../hooks/hooks-part.ts";
 import { isConversation, NEUTRAL } from "../hooks/neutral-forms.ts";
-import { HookFault } from "../hooks/verdicts.ts";
 import { compact, type JsonObject } from "../lib/json.ts";
 import { JsonBody } from "../lib/request-body.ts";
 import { clientProtocol } from "../protocols/registry.ts";
@@ -66,15 +65,18 @@ export function createRequestHooks(parts: RequestHooksParts): RequestHooks {
     const info = infoOf(context, asked, format);
     const matching = hooks.filter((hook) => hook.matches(info));
     if (matching.length === 0) return undefined;
-    const runners = matching.map(({ runner }) => runner);
-    const ready = await Promise.all(matching.map((hook, index) => runners[index]?.ready(hook.settings.name)));
+    // Held before anything is waited for: a module that is edited meanwhile would end the process that is loading.
+    const held = matching.map((hook) => ({ hook, runner: hook.runner, release: hook.runner.hold() }));
+    const ready = await Promise.all(held.map(({ hook, runner }) => runner.ready(hook.settings.name)));
     const found: CalledHook[] = [];
     const missing: HookInUse[] = [];
-    for (const [index, hook] of matching.entries()) {
+    for (const [index, each] of held.entries()) {
       const loaded = ready[index];
-      if (loaded !== undefined && loaded.problem === undefined)
-        found.push({ hook, loaded, runner: runners[index] as HookRunner });
-      else missing.push(hook);
+      if (loaded !== undefined && loaded.problem === undefined) found.push({ ...each, loaded });
+      else {
+        missing.push(each.hook);
+        each.release();
+      }
     }
     const { record } = context;
     const ask: HookRunParts["ask"] = (operation, body) => asker(context, operation, body);

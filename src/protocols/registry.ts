@@ -49,6 +49,11 @@ const FORMATS: Readonly<Record<ProtocolName, Format>> = {
   audio,
 };
 
+/** True of the name of a format; false of any other text, such as a member that all objects have. */
+export function isFormat(name: string): boolean {
+  return Object.hasOwn(FORMATS, name);
+}
+
 function formatNamed(name: ProtocolName | undefined): Format | undefined {
   return name === undefined ? undefined : FORMATS[name];
 }

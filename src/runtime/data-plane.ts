@@ -228,7 +228,7 @@ function requestHooks(
   { generate, names, aliases }: ReturnType<typeof publicApiParts>,
 ) {
   const { now, wallTime } = clock;
-  const asker = createHookAsker({ generate, names, aliases, reporter, now, newOwnId });
+  const asker = createHookAsker({ generate, names, aliases, reporter, now, newOwnId, log });
   return {
     hooks: createRequestHooks({ hooks, asker, called, now, wallTime }),
     generate: withHookedAnswers(generate, { wallTime, log }),

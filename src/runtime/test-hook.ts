@@ -8,7 +8,6 @@ import { createProcessRunner } from "../hooks/process-runner.ts";
 import { messageOf } from "../hooks/run-module.ts";
 import { createDeadlines } from "../lib/deadlines.ts";
 import { type JsonObject, parseObject } from "../lib/json.ts";
-import { changesOf } from "../pipeline/hook-run.ts";
 import { formatOfBody } from "../protocols/registry.ts";
 import { hookProcess } from "./hook-process.ts";
 import { surroundings } from "./open-configuration.ts";
@@ -61,7 +60,7 @@ export async function testHook(tested: TestedHook, env: Record<string, string | 
     const outcome = await runner.call(callFor(body, bytes), TIME_LIMIT_MS, noGateway);
     const durationMs = now() - startedAtMs;
     if ("error" in outcome) return fail(`${outcome.error}: ${outcome.thrown ?? outcome.message}`);
-    const told = { events: loaded.events, ...verdictOf(outcome, bytes), duration_ms: Number(durationMs.toFixed(2)) };
+    const told = { events: loaded.events, ...verdictOf(outcome), duration_ms: Number(durationMs.toFixed(2)) };
     process.stdout.write(`${JSON.stringify(told, undefined, 2)}\n`);
     return 0;
   } finally {
@@ -89,12 +88,12 @@ function noGateway() {
   return Promise.resolve({ status: 503, body: { error: { message: "there is no gateway to ask" } } });
 }
 
-function verdictOf(outcome: HookOutcome & { verdict: unknown }, before: Uint8Array) {
+function verdictOf(outcome: HookOutcome & { verdict: unknown }) {
   const { kind, state, body, ...more } = outcome.verdict as { kind: string; state?: string; body?: string };
   return {
     verdict: kind,
     ...more,
-    ...(body !== undefined && { changes: changesOf(before, { body }, before.length), body: parseObject(body) }),
+    ...(body !== undefined && { body: parseObject(body) }),
     ...(state !== undefined && { state: JSON.parse(state) as unknown }),
   };
 }

@@ -6,21 +6,12 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { repeatedMember } from "../lib/json-members.ts";
 import { parseInPieces } from "../lib/json-pieces.ts";
-import { JsonShape } from "../lib/json-shape.ts";
+import { JsonShape, MAX_DEPTH, MAX_PARTS } from "../lib/json-shape.ts";
 import { otherWork } from "../lib/other-work.ts";
 
 /** Larger bodies are parsed in pieces. The worst of this size, an object of distinct names, takes about 20 ms. */
 const MAX_AT_ONCE_BYTES = 256 * 1024;
 const PIECE_BYTES = 64 * 1024;
-
-/**
- * Requests of agents have some 10,000 parts, with a thousand tools some 100,000. So many take up to 50 MB, and an object
- * with that many names still grows without holding others up for long.
- */
-const MAX_PARTS = 500_000;
-
-/** Schemas of tools nest some ten levels deep; translations take 200 levels of one field (protocols/fields.ts). */
-const MAX_DEPTH = 256;
 
 /** Memory for each object, list, name or text, beside its bytes. */
 const PART_BYTES = 64;

@@ -2,7 +2,7 @@
 
 import { isObject } from "../../lib/json.ts";
 import { defineHook, pass, type RequestHookEvent, refuse } from "../define.ts";
-import { HookFault } from "../verdicts.ts";
+import { HookFault } from "../hook-fault.ts";
 import { textsIn } from "./body-texts.ts";
 import { checkNames, listIn, numberIn, textIn } from "./option-fields.ts";
 
