@@ -6,9 +6,10 @@ import type { Batches, BatchesInUse, NewBatch, StoredBatch } from "../batches/ba
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { FilesInUse } from "../files/file-store.ts";
-import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import { type DescribedEndpoint, jsonAnswer, pathParameter, queryParameter } from "../openapi/operation.ts";
 import type { Call } from "../server/endpoint.ts";
+import { parseSmallBody } from "../server/parse-body.ts";
 import { BATCH_ENDPOINTS, BATCH_SCHEMAS, BatchList, BatchObject, batchRequest } from "./batch-schemas.ts";
 import { openFiles, requireFile } from "./file-access.ts";
 
@@ -46,9 +47,8 @@ export function batchRoutes(parts: () => BatchApiParts): DescribedEndpoint[] {
       async handle(call) {
         const { batches, files } = parts();
         const { store } = await openBatchesFor(call, batches);
-        const body = parseObject(new TextDecoder().decode(await call.readBody(MAX_BODY_BYTES)));
-        if (body === undefined) throw new GatewayError(ERRORS.invalidJson, "The body must be a JSON object.");
-        const asked = readBatch(body);
+        const bytes = await call.readBody(MAX_BODY_BYTES);
+        const asked = readBatch(parseSmallBody(bytes, call.request.headers.get("content-encoding")));
         const access = await openFiles(call, files);
         const { purpose } = await requireFile(access, asked.inputFileId);
         if (purpose !== "batch")

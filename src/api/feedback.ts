@@ -3,7 +3,7 @@
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { Clock } from "../lib/clock.ts";
-import { isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import { isObject, type JsonObject } from "../lib/json.ts";
 import {
   anyObject,
   described,
@@ -18,10 +18,11 @@ import {
 import { type DescribedEndpoint, jsonAnswer } from "../openapi/operation.ts";
 import type { RecordingsInUse } from "../recording/recording-part.ts";
 import type { RequestSearch } from "../request-log/search.ts";
+import { parseSmallBody } from "../server/parse-body.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 
 interface FeedbackParts {
-  search: Pick<RequestSearch, "find">;
+  search: Pick<RequestSearch, "findOf">;
   recordings: RecordingsInUse;
   clock: Pick<Clock, "wallTime">;
   /** A target of a route has a score; `before`: the one that it replaces. */
@@ -45,7 +46,7 @@ const request = {
     {
       request_id: described(
         { ...text, minLength: 1 },
-        "From the header X-Signalbox-Request-ID of the answer, or from X-Request-ID.",
+        "From the header X-Signalbox-Request-ID of the answer; of a recent one also from X-Request-ID.",
       ),
       score: described({ ...number, minimum: 0, maximum: 1 }, "From 0, bad, to 1, good."),
     },
@@ -73,14 +74,12 @@ export function feedbackRoutes(parts: () => FeedbackParts): DescribedEndpoint[] 
       answers: [jsonAnswer(FeedbackObject, "The feedback.", 201)],
       errors: [400, 401, 403, 404, 408, 413, 429, 500, 503],
       async handle(call) {
-        const body = parseObject(new TextDecoder().decode(await call.readBody(MAX_BODY_BYTES)));
-        if (body === undefined) throw new GatewayError(ERRORS.invalidJson, "The body must be a JSON object.");
-        const given = readFeedback(body);
+        const bytes = await call.readBody(MAX_BODY_BYTES);
+        const given = readFeedback(parseSmallBody(bytes, call.request.headers.get("content-encoding")));
         const { search, recordings, clock, rated } = parts();
-        const record = await search.find(given.requestId);
         // The words do not depend on whether another key has such a request.
-        if (record === undefined || record.keyId !== call.context.caller?.keyId || !record.isRead)
-          throw unknownRequest();
+        const record = search.findOf(call.context.caller?.keyId, given.requestId);
+        if (record === undefined || !record.isRead) throw unknownRequest();
         const store = await recordings(true);
         if (store === undefined) throw new Error("feedback is kept in the primary");
         const atMs = clock.wallTime();

@@ -1,7 +1,7 @@
 // What the story of a request says of a body that a hook has changed: names and sizes, never contents.
 
 import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
-import { type JsonShape, MAX_DEPTH, MAX_PARTS } from "../lib/json-shape.ts";
+import { excessIn, type JsonShape } from "../lib/json-shape.ts";
 import { HookFault } from "./hook-fault.ts";
 
 /** What a hook may add to what it was given. */
@@ -10,10 +10,9 @@ const MAX_GROWTH_BYTES = 16 * 1024 * 1024;
 const SHOWN_MEMBERS = 10;
 
 /** Throws for JSON that is deeper or has more parts than a request may. */
-export function checkJson({ deepest, parts }: Pick<JsonShape, "deepest" | "parts">): void {
-  if (deepest > MAX_DEPTH) throw new HookFault(`what it returned is nested deeper than ${MAX_DEPTH} levels`);
-  if (parts > MAX_PARTS)
-    throw new HookFault(`what it returned has more than ${MAX_PARTS} objects, lists, names and texts`);
+export function checkJson(shape: JsonShape): void {
+  const excess = excessIn(shape);
+  if (excess !== undefined) throw new HookFault(`what it returned ${excess}`);
 }
 
 const decoder = new TextDecoder();

@@ -13,10 +13,17 @@ const CLOSE_BRACE = 125;
  * Requests of agents have some 10,000 parts, with a thousand tools some 100,000. So many take up to 50 MB, and an object
  * with that many names still grows without holding others up for long.
  */
-export const MAX_PARTS = 500_000;
+const MAX_PARTS = 500_000;
 
 /** Schemas of tools nest some ten levels deep; translations take 200 levels of one field (protocols/fields.ts). */
-export const MAX_DEPTH = 256;
+const MAX_DEPTH = 256;
+
+/** What is too much for those who read it, as a predicate of a sentence; undefined: nothing. */
+export function excessIn({ deepest, parts }: Pick<JsonShape, "deepest" | "parts">): string | undefined {
+  if (deepest > MAX_DEPTH) return `is nested deeper than ${MAX_DEPTH} levels`;
+  if (parts > MAX_PARTS) return `consists of more than ${MAX_PARTS} objects, lists, names and texts`;
+  return undefined;
+}
 
 /** Most strings end within so many bytes; longer ones are left to the runtime's search. */
 const SHORT_STRING_BYTES = 16;

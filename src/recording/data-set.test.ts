@@ -35,6 +35,13 @@ const message = fc.record({ role: fc.constantFrom("user" as const, "assistant" a
 const call = { id: "c1", type: "function", function: { name: "look", arguments: '{"at":"sky"}' } };
 
 describe("lines of data sets", () => {
+  test("are refused where they would be too deep to be written again", () => {
+    const deep = `${"[".repeat(100_000)}${"]".repeat(100_000)}`;
+    expect(readLine(`{"messages":[{"role":"user","content":"x","more":${deep}}]}`)).toBe(
+      "is nested deeper than 256 levels",
+    );
+  });
+
   test("come out as they went in", () => {
     fc.assert(
       fc.property(fc.array(message, { maxLength: 5 }), filled, filled, (between, first, last) => {

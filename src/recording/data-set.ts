@@ -4,6 +4,7 @@
 import type { ContentPart, MediaSource, Message, ToolCallPart } from "../generation/content.ts";
 import type { GenerationRequest } from "../generation/request.ts";
 import { compact, isObject, type JsonObject, parseObject } from "../lib/json.ts";
+import { excessIn, JsonShape } from "../lib/json-shape.ts";
 import { randomLetters } from "../lib/random-letters.ts";
 import { clientProtocol } from "../protocols/registry.ts";
 import { answerText, type ReadAnswer } from "./conversation.ts";
@@ -121,6 +122,10 @@ const UNNAMED = "imported";
 
 /** A line of either shape; a text says what is wrong with it. */
 export function readLine(line: string): DataSetLine | string {
+  const shape = new JsonShape(new TextEncoder().encode(line));
+  shape.advance(Number.POSITIVE_INFINITY);
+  const excess = excessIn(shape);
+  if (excess !== undefined) return excess;
   const value = parseObject(line);
   if (value === undefined) return "is no JSON object";
   const item = isObject(value.item) ? value.item : undefined;

@@ -308,6 +308,17 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     return newest.id === "" ? undefined : onDisk(newest.id);
   }
 
+  /**
+   * A request of a key, by the gateway's own id; by the client's among those in memory. For clients: it reads one row at most, and
+   * another key that chooses the same id for its requests hides none.
+   */
+  function findOf(keyId: string | undefined, id: string): RequestRecord | undefined {
+    const own = stories.find(id);
+    const found = own?.id === id ? own : onDisk(id);
+    if (found !== undefined) return found.keyId === keyId ? found : undefined;
+    return stories.newestOf(keyId, id);
+  }
+
   /** Own ids of further requests with the same id of a client: those in memory, and on disk those that came about then. */
   async function others(story: RequestRecord, limit: number): Promise<string[]> {
     const conditions = [{ columns: ["requestId"] as const, test: (value: Value) => value === story.requestId }];
@@ -331,6 +342,7 @@ export function createRequestSearch({ stories, log, clock }: RequestSearchParts)
     groups: (query: RequestQuery, by: readonly ColumnName[], limit: number) =>
       serial.run(() => groups(query, by, limit)),
     find: (id: string) => serial.run(() => find(id)),
+    findOf,
     others: (story: RequestRecord, limit: number) => serial.run(() => others(story, limit)),
   };
 }

@@ -6,7 +6,7 @@ import { GatewayError } from "../errors/gateway-error.ts";
 import { isObject, type JsonObject } from "../lib/json.ts";
 import { repeatedMember } from "../lib/json-members.ts";
 import { parseInPieces } from "../lib/json-pieces.ts";
-import { JsonShape, MAX_DEPTH, MAX_PARTS } from "../lib/json-shape.ts";
+import { excessIn, JsonShape } from "../lib/json-shape.ts";
 import { otherWork } from "../lib/other-work.ts";
 
 /** Larger bodies are parsed in pieces. The worst of this size, an object of distinct names, takes about 20 ms. */
@@ -58,43 +58,45 @@ export function createBodyParser() {
     try {
       return checked(await parseInPieces(bytes, { pieceBytes: PIECE_BYTES, pause }), shape, bytes);
     } catch (error) {
-      throw refusalOf(error, body);
+      throw refusalOf(error, body.encoding);
     }
   }
 
   return (bytes: Uint8Array, body: BodyToParse): JsonObject | Promise<JsonObject> => {
-    if (bytes.length === 0) {
-      throw new GatewayError(ERRORS.invalidJson, "The request body is empty; a JSON object is expected.");
-    }
     if (bytes.length > MAX_AT_ONCE_BYTES) {
       const turn = lastTurn.then(() => parseLarge(bytes, body));
       lastTurn = turn.catch(() => {});
       return turn;
     }
-    const shape = new JsonShape(bytes);
-    shape.advance(bytes.length);
-    checkSize(shape);
-    body.take(shape.parts * PART_BYTES);
-    let value: unknown;
-    try {
-      value = JSON.parse(decodeBody(bytes, body.encoding));
-    } catch (error) {
-      throw refusalOf(error, body);
-    }
-    return checked(value, shape, bytes);
+    return parseAtOnce(bytes, body);
   };
 }
 
-function checkSize({ deepest, parts }: JsonShape): void {
-  if (deepest > MAX_DEPTH) {
-    throw new GatewayError(ERRORS.invalidRequest, `The request body is nested deeper than ${MAX_DEPTH} levels.`);
+/** For bodies of some kilobytes, whose memory counts for nothing. */
+export function parseSmallBody(bytes: Uint8Array, encoding: string | null): JsonObject {
+  return parseAtOnce(bytes, { encoding, take() {} });
+}
+
+function parseAtOnce(bytes: Uint8Array, body: Omit<BodyToParse, "signal">): JsonObject {
+  if (bytes.length === 0) {
+    throw new GatewayError(ERRORS.invalidJson, "The request body is empty; a JSON object is expected.");
   }
-  if (parts > MAX_PARTS) {
-    throw new GatewayError(
-      ERRORS.invalidRequest,
-      `The request body consists of more than ${MAX_PARTS} objects, lists, names and texts; send less at a time.`,
-    );
+  const shape = new JsonShape(bytes);
+  shape.advance(bytes.length);
+  checkSize(shape);
+  body.take(shape.parts * PART_BYTES);
+  let value: unknown;
+  try {
+    value = JSON.parse(decodeBody(bytes, body.encoding));
+  } catch (error) {
+    throw refusalOf(error, body.encoding);
   }
+  return checked(value, shape, bytes);
+}
+
+function checkSize(shape: JsonShape): void {
+  const excess = excessIn(shape);
+  if (excess !== undefined) throw new GatewayError(ERRORS.invalidRequest, `The request body ${excess}.`);
 }
 
 function checked(value: unknown, { members }: JsonShape, bytes: Uint8Array): JsonObject {
@@ -115,7 +117,7 @@ function checked(value: unknown, { members }: JsonShape, bytes: Uint8Array): Jso
   return value;
 }
 
-function refusalOf(error: unknown, { encoding }: BodyToParse): unknown {
+function refusalOf(error: unknown, encoding: string | null): unknown {
   if (error instanceof SyntaxError) {
     const reason = error.message.replace(/^JSON Parse error: /, "");
     return new GatewayError(ERRORS.invalidJson, `The request body is not valid JSON: ${reason}.`, { cause: error });

@@ -96,6 +96,14 @@ export class Stories {
     return newest;
   }
 
+  /** The newest request of a key with an id that its client has chosen. */
+  newestOf(keyId: string | undefined, requestId: string): RequestRecord | undefined {
+    for (const record of this.newestFirst()) {
+      if (record.requestId === requestId && record.keyId === keyId) return record;
+    }
+    return undefined;
+  }
+
   *newestFirst(): Generator<RequestRecord> {
     const refusals = [...this.#refused.entries()];
     refusals.sort((first, second) => second.startedAtMs - first.startedAtMs);

@@ -75,7 +75,7 @@ const MISBEHAVIOURS: Readonly<Record<string, [Misbehaviour, string]>> = {
   "a pass as deep as a stack": [sends(answerOf(`{"verdict":"pass","x":${nested(100_000)}}`)), "deeper than 256"],
   "a state as deep as a stack": [sends(answerOf(`{"verdict":"pass","state":${nested(100_000)}}`)), "deeper than 256"],
   "a body as deep as a stack": [sends(answerOf(changed(nested(100_000)))), "deeper than 256"],
-  "too many parts": [sends(answerOf(changed(`[${"[],".repeat(600_000)}0]`))), "more than 500000"],
+  "too many parts": [sends(answerOf(changed(`[${"[],".repeat(600_000)}0]`))), "more than 500000 objects"],
   "status 99": [sends(answerOf(refusal({ status: 99 }))), "status"],
   "status 1000": [sends(answerOf(refusal({ status: 1000 }))), "status"],
   "a status beyond the largest number": [sends(answerOf(refusal({}).replace("451", "1e400"))), "status"],

@@ -45,6 +45,39 @@ const armOf = async () => {
 };
 
 describe("feedback", () => {
+  test("by the id that a client chose is for its own request, whoever else chose the same", async () => {
+    const headers = { "X-Request-ID": "the-same-for-all" };
+    const first = ownIdOf(await ask(gateway, "Hello!", {}, "ann-sekret", headers));
+    await ask(gateway, "Hello!", {}, "bob-sekret", headers);
+    expect(await rate({ request_id: "the-same-for-all", score: 1 }, "ann-sekret")).toMatchObject({
+      status: 201,
+      body: { request_id: first },
+    });
+  });
+
+  test("is taken while others guess ids", async () => {
+    const id = await asked("m", "ann-sekret");
+    const guesses = Array.from({ length: 100 }, (_, guess) =>
+      rate({ request_id: `guess-${guess}`, score: 1 }, "bob-sekret"),
+    );
+    expect((await rate({ request_id: id, score: 1 }, "ann-sekret")).status).toBe(201);
+    for (const { status } of await Promise.all(guesses)) expect(status).toBe(404);
+  });
+
+  test.each([
+    ["no UTF-8", Buffer.from('{"request_id":"x","score":1,"comment":"\xff"}', "latin1"), "UTF-8"],
+    ["a member twice", '{"request_id":"x","score":0,"score":1}', "more than once"],
+    [
+      "metadata 300 deep",
+      `{"request_id":"x","score":1,"metadata":{"a":${"[".repeat(300)}${"]".repeat(300)}}}`,
+      "deeper",
+    ],
+  ])("of %s is refused as any other body", async (_, body, reason) => {
+    const headers = { Authorization: "Bearer ann-sekret" };
+    const response = await gateway.fetch("/v1/feedback", { method: "POST", headers, body });
+    expect([response.status, await response.text()]).toEqual([400, expect.stringContaining(reason)]);
+  });
+
   test("is given by the key that asked, and by no other", async () => {
     const id = await asked("m", "ann-sekret");
     const given = { request_id: id, score: 0.75, comment: "The Kiwi was wrong.", metadata: { page: 3 } };
