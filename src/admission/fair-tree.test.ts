@@ -201,7 +201,7 @@ test("idle tenants are forgotten beyond a number, those that wait or are answere
   tree.answering(busy, 1);
   for (let index = 0; index < 20_000; index++) tree.charge(tree.leaf("default", [`t${index}`]), index % 2);
   const level = tree.root.children.get("default") as FairNode<Request>;
-  expect(level.children.size).toBeLessThanOrEqual(4_096);
+  expect(level.leaves.size).toBeLessThanOrEqual(4_096);
   expect(tree.leaf("default", ["busy"])).toBe(busy);
   expect(tree.next(always)?.item.tenant).toBe("waits");
 });

@@ -24,7 +24,9 @@ export interface FairNode<Item> {
   inputFactor: number;
   /** Of a leaf: how many requests that was learned from, as far as it matters. */
   inputsSeen: number;
-  readonly children: Map<string, FairNode<Item>>;
+  readonly children: FairNodes<Item>;
+  /** Children that have items: apart, because a change of the levels makes a tenant of what was a level, and the other way round. */
+  readonly leaves: FairNodes<Item>;
   /** Children with something that waits. */
   readonly active: FairNode<Item>[];
   /** The counter of the child that stopped waiting last. */
@@ -32,6 +34,8 @@ export interface FairNode<Item> {
   /** Of a leaf: in their order. */
   readonly items: Item[];
 }
+
+type FairNodes<Item> = Map<string, FairNode<Item>>;
 
 /** Idle tenants whose counters are remembered at each level. */
 const MOST_CHILDREN = 4_096;
@@ -51,9 +55,10 @@ export class FairTree<Item extends FairItem> {
 
   /** The leaf of a tenant, which stays known while something of it waits or is answered. */
   leaf(className: string, tenant: readonly string[]): FairNode<Item> {
-    let node = childOf(this.root, className);
-    for (const name of tenant) node = childOf(node, name);
-    return node;
+    let node = childOf(this.root, this.root.children, className);
+    const last = tenant.length - 1;
+    for (let level = 0; level < last; level++) node = childOf(node, node.children, tenant[level] as string);
+    return childOf(node, node.leaves, tenant[last] ?? "");
   }
 
   add(leaf: FairNode<Item>, item: Item): void {
@@ -134,12 +139,12 @@ export class FairTree<Item extends FairItem> {
 
   /** True if the first tenant has less that waits, for its weight and with one item more, than the second one has. */
   isSmaller(leaf: FairNode<Item>, than: FairNode<Item>): boolean {
-    let [own, other] = [leaf, than];
-    while (own.parent !== other.parent) {
-      own = own.parent as FairNode<Item>;
-      other = other.parent as FairNode<Item>;
-    }
-    return own !== other && (own.waiting + 1) / this.#weightAt(own) <= (other.waiting - 1) / this.#weightAt(other);
+    // Those that waited when the levels of the hierarchy were changed stand at other depths.
+    const [path, others] = [pathOf(leaf), pathOf(than)];
+    const at = path.findIndex((node, depth) => node !== others[depth]);
+    const [own, other] = [path[at], others[at]];
+    if (own === undefined || other === undefined) return false;
+    return (own.waiting + 1) / this.#weightAt(own) <= (other.waiting - 1) / this.#weightAt(other);
   }
 
   /** The part of all service that a tenant gets while all that wait now go on waiting. */
@@ -163,12 +168,20 @@ export class FairTree<Item extends FairItem> {
   }
 }
 
-function childOf<Item>(parent: FairNode<Item>, name: string): FairNode<Item> {
-  const known = parent.children.get(name);
+/** From the first level down to the node itself. */
+function pathOf<Item>(leaf: FairNode<Item>): FairNode<Item>[] {
+  const path: FairNode<Item>[] = [];
+  for (let node = leaf; node.parent !== undefined; node = node.parent) path.push(node);
+  return path.reverse();
+}
+
+/** @param siblings - of the parent: its children or its leaves */
+function childOf<Item>(parent: FairNode<Item>, siblings: FairNodes<Item>, name: string): FairNode<Item> {
+  const known = siblings.get(name);
   if (known !== undefined) return known;
-  if (parent.children.size >= MOST_CHILDREN) forgetIdle(parent);
+  if (siblings.size >= MOST_CHILDREN) forgetIdle(siblings, floorOf(parent));
   const child = newNode(parent, name);
-  parent.children.set(name, child);
+  siblings.set(name, child);
   return child;
 }
 
@@ -176,7 +189,7 @@ function newNode<Item>(parent: FairNode<Item> | undefined, name: string): FairNo
   return {
     ...{ parent, name, served: 0, waiting: 0, waitingCost: 0, inFlight: 0, lastServed: 0 },
     ...{ inputFactor: 1, inputsSeen: 0 },
-    ...{ children: new Map(), active: [], items: [] },
+    ...{ children: new Map(), leaves: new Map(), active: [], items: [] },
   };
 }
 
@@ -229,12 +242,11 @@ function isBehind<Item>(one: FairNode<Item>, other: FairNode<Item>): boolean {
 }
 
 /** First those without a debt; where that leaves no room, every tenant without a request. */
-function forgetIdle<Item>(parent: FairNode<Item>): void {
-  const floor = floorOf(parent);
+function forgetIdle<Item>(siblings: FairNodes<Item>, floor: number): void {
   const isIdle = ({ waiting, inFlight }: FairNode<Item>) => waiting === 0 && inFlight === 0;
-  for (const [name, child] of parent.children) {
-    if (isIdle(child) && child.served <= floor) parent.children.delete(name);
+  for (const [name, child] of siblings) {
+    if (isIdle(child) && child.served <= floor) siblings.delete(name);
   }
-  if (parent.children.size < MOST_CHILDREN) return;
-  for (const [name, child] of parent.children) if (isIdle(child)) parent.children.delete(name);
+  if (siblings.size < MOST_CHILDREN) return;
+  for (const [name, child] of siblings) if (isIdle(child)) siblings.delete(name);
 }

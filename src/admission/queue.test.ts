@@ -584,3 +584,90 @@ test("the bound of the paper holds for streams at several backends, while tenant
     { numRuns: 30 },
   );
 });
+
+/** What an operator may change while requests wait. */
+const changes = fc.record({
+  enabled: fc.integer({ min: 0, max: 9 }).map((lot) => lot > 0),
+  per_backend: fc.constantFrom<object[]>({ max_concurrent: "auto" }, slots(1), slots(3), slots(8, 100), slots(2, 1)),
+  queue: fc.record({
+    max_waiting: fc.constantFrom(1, 50, 5_000),
+    fair_by: fc.constantFrom<string[][]>(
+      [],
+      ["key"],
+      ["organization"],
+      ["organization", "key"],
+      ["key", "organization"],
+    ),
+    classes: fc.constantFrom<object[]>(
+      { default: { weight: 1 } },
+      { default: { weight: 5 }, interactive: { weight: 10 }, batch: { weight: 1 } },
+    ),
+  }),
+});
+
+test("however the settings change while thousands wait, each request is answered once, and no slot is lost", async () => {
+  await fc.assert(
+    fc.asyncProperty(fc.array(changes, { minLength: 3, maxLength: 12 }), fc.nat(), async (reloads, seed) => {
+      const { queue, pass } = newQueue({ per_backend: slots(2) });
+      const running = new Set<BackendSlot>();
+      const waiting = new Set<QueuePlace>();
+      const counts = { asked: 0, granted: 0, shed: 0, left: 0, ended: 0 };
+      let lot = seed;
+      const draw = (below: number) => {
+        lot = (lot * 1_103_515_245 + 12_345) % 2 ** 31;
+        return Math.floor((lot / 2 ** 31) * below);
+      };
+      let levels: readonly string[] = ["organization", "key"];
+      const enter = () => {
+        const names: Record<string, string> = { organization: `o${draw(3)}`, key: `k${draw(9)}` };
+        const className = ["default", "interactive", "batch"][draw(3)] as string;
+        const more = { tenant: levels.map((level) => names[level] as string), class: className };
+        const place = queue.wait(ask("", { ...more, goesFirst: draw(20) === 0 }), draw(2) === 0 ? ["a", "b"] : ["a"]);
+        waiting.add(place);
+        counts.asked++;
+        void place.granted.then(({ slot, shed }) => {
+          if (shed !== undefined) counts.shed++;
+          if (waiting.delete(place) && slot !== undefined) {
+            counts.granted++;
+            running.add(slot);
+          }
+        });
+      };
+      const leave = (place: QueuePlace) => {
+        // Perhaps in the very tick in which it was admitted.
+        waiting.delete(place);
+        counts.left++;
+        place.leave();
+      };
+      for (const settings of reloads) {
+        for (let count = 0; count < 200; count++) enter();
+        for (const slot of [...running].slice(0, draw(4))) {
+          running.delete(slot);
+          counts.ended++;
+          slot.ended(END);
+          const [place] = waiting;
+          if (place !== undefined && draw(2) === 0) leave(place);
+        }
+        queue.follow(parse(settings), draw(5) === 0 ? ["a"] : ["a", "b"]);
+        levels = settings.queue.fair_by;
+        const [place] = waiting;
+        if (place !== undefined) leave(place);
+        pass(100);
+        await settled();
+        for (const slot of running) expect(["a", "b"]).toContain(slot.backend);
+      }
+      queue.follow(parse({ per_backend: slots(4) }), ["a", "b"]);
+      while (waiting.size > 0 || running.size > 0) {
+        await settled();
+        for (const slot of running) slot.ended(END);
+        counts.ended += running.size;
+        running.clear();
+      }
+      await settled();
+      expect(counts.ended).toBe(counts.granted);
+      expect(queue.view()).toMatchObject({ waiting: [], groups: [] });
+      for (const { inFlight, tokens } of queue.view().backends) expect([inFlight, tokens]).toEqual([0, 0]);
+    }),
+    { numRuns: 12 },
+  );
+});
