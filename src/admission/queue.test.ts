@@ -619,7 +619,7 @@ test("however the settings change while thousands wait, each request is answered
       };
       let levels: readonly string[] = ["organization", "key"];
       const enter = () => {
-        const names: Record<string, string> = { organization: `o${draw(3)}`, key: `k${draw(9)}` };
+        const names: Record<string, string> = { organization: `t${draw(3)}`, key: `t${draw(9)}` };
         const className = ["default", "interactive", "batch"][draw(3)] as string;
         const more = { tenant: levels.map((level) => names[level] as string), class: className };
         const place = queue.wait(ask("", { ...more, goesFirst: draw(20) === 0 }), draw(2) === 0 ? ["a", "b"] : ["a"]);
