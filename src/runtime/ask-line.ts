@@ -8,6 +8,9 @@ import type { FrameHandler } from "../server/handler.ts";
 import { type LaterRequest, retryAfterOf, withoutListener } from "../server/later-request.ts";
 import type { RequestRecord } from "../stats/request-record.ts";
 
+/** Of one line: no request has so many tokens, and a sum of many such numbers is still exact. */
+const MOST_COUNTED = 1e12;
+
 interface AskingParts {
   /** Of the configuration in force. */
   handle: FrameHandler;
@@ -60,10 +63,16 @@ function sumsOf(record: RequestRecord, costOf: AskingParts["costOf"]): LineSums 
   const { input, output } = usage;
   const isFree = record.cache === "HIT" || record.isShared;
   return {
-    input: input.total,
-    cachedInput: input.cacheRead ?? 0,
-    output: output.total,
-    reasoning: output.reasoning ?? 0,
-    cost: isFree ? 0 : costOf(record),
+    input: toCount(input.total),
+    cachedInput: toCount(input.cacheRead),
+    output: toCount(output.total),
+    reasoning: toCount(output.reasoning),
+    cost: isFree ? 0 : toCount(costOf(record)),
   };
+}
+
+/** Backends write what they please, and shared batches add up in whole numbers. */
+function toCount(value: number | undefined): number {
+  if (value === undefined || !(value > 0)) return 0;
+  return value <= MOST_COUNTED ? Math.round(value) : 0;
 }

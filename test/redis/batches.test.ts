@@ -26,6 +26,8 @@ const AT_ONCE = 8;
 const asks = new Map<string, number>();
 /** By gateway. */
 const asked = [0, 0];
+/** What backends say that a line has used, by its number; in turn. */
+let usages: readonly object[] = [];
 const held = { isHeld: false, waiting: [] as (() => void)[] };
 
 const total = () => [...asks.values()].reduce((sum, times) => sum + times, 0);
@@ -54,7 +56,8 @@ async function startPair(server: RedisServer): Promise<[ProcessGateway, ProcessG
           asked[index] = (asked[index] ?? 0) + 1;
           backend.requests.length = 0;
           const headersAfter = held.isHeld ? new Promise<void>((resolve) => held.waiting.push(resolve)) : undefined;
-          return { ...chat(`answer to ${id}`), ...(headersAfter ? { headersAfter } : { beforeHeadersMs: 8 }) };
+          const usage = usages[Number(id.slice("line-".length)) % usages.length];
+          return { ...chat(`answer to ${id}`, usage && { usage }), ...(headersAfter ? { headersAfter } : { beforeHeadersMs: 8 }) };
         },
       });
       return bed.process({
@@ -82,7 +85,10 @@ beforeEach(() => {
   asks.clear();
   asked.fill(0);
 });
-afterEach(release);
+afterEach(() => {
+  release();
+  usages = [];
+});
 
 const idsOf = (lines: number) => Array.from({ length: lines }, (_, index) => `line-${index}`);
 const linesFor = (ids: readonly string[]) =>
@@ -195,6 +201,24 @@ test("a gateway that is halted past its lease neither doubles a line nor counts 
   expect(await openaiClient(one).batches.retrieve(id)).toEqual(batch);
   const outputs = (await client.files.list()).data.filter(({ filename }) => filename.startsWith(id));
   expect(outputs.map((file) => file.id)).toEqual([batch.output_file_id as string]);
+});
+
+test("token counts that no backend should send neither hold a batch up nor hide it", async () => {
+  usages = [
+    { prompt_tokens: 1.5, completion_tokens: 2.25, total_tokens: 3.75 },
+    { prompt_tokens: -3, completion_tokens: 1e300 },
+    { prompt_tokens: "7", completion_tokens: null },
+    { prompt_tokens: Number.MAX_SAFE_INTEGER + 2, completion_tokens: 5 },
+    { prompt_tokens: 4, completion_tokens: 5, completion_tokens_details: { reasoning_tokens: 1e21 } },
+    { prompt_tokens: 3, completion_tokens: 2 },
+  ];
+  const ids = idsOf(6);
+  const client = openaiClient(pair[0]);
+  const { id } = await createBatch(client, linesFor(ids));
+  const batch = await whenEnded(openaiClient(pair[1]), id);
+  expect(batch.request_counts).toEqual({ total: 6, completed: 6, failed: 0 });
+  expect(batch.usage).toMatchObject({ input_tokens: 2 + 4 + 3, output_tokens: 2 + 5 + 5 + 2 });
+  expectOnce(await linesOf(client, batch.output_file_id), ids, asks);
 });
 
 test("a batch is cancelled at the other gateway: lines with a result keep it", async () => {
