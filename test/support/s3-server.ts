@@ -55,6 +55,8 @@ export async function startS3Server() {
     port: 0,
     hostname: "127.0.0.1",
     idleTimeout: 60,
+    // The largest input of a batch has 200 MB.
+    maxRequestBodySize: 512 * 1024 ** 2,
     async fetch(request) {
       const { pathname, search } = new URL(request.url);
       requests.push(`${request.method} ${pathname}${search}`);
