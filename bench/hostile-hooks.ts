@@ -29,13 +29,13 @@ const MODULES: Readonly<Record<string, string>> = {
   "never answers": "return new Promise(() => {});",
   "ends its process": "process.exit(1);",
   "returns nonsense": "return change({ body: { nonsense: true } });",
-  "returns 15 MB": "return change({ body: { ...event.body, more: 'x'.repeat(15 * 2 ** 20) } });",
+  "returns 3 MB": "return change({ body: { ...event.body, more: 'x'.repeat(3 * 2 ** 20) } });",
   "returns 100,000 levels":
     "let deep = []; for (let at = 0; at < 1e5; at++) deep = [deep]; return change({ body: { deep } });",
 };
 
 const BOMB = Bun.gzipSync(new Uint8Array(256 * MEBIBYTE));
-const LARGE = JSON.stringify({ verdict: "change", body: { more: "x".repeat(15 * MEBIBYTE) } });
+const LARGE = JSON.stringify({ verdict: "change", body: { more: "x".repeat(3 * MEBIBYTE) } });
 
 /** As much as is taken of it. */
 function endless(mebibytes: number): ReadableStream<Uint8Array> {
@@ -55,7 +55,7 @@ const SERVERS: Readonly<Record<string, () => Response | Promise<Response>>> = {
   "server: 2 GB": () => new Response(endless(2048)),
   "server: a bomb in gzip": () => new Response(BOMB, { headers: { "Content-Encoding": "gzip" } }),
   "server: 100,000 levels": () => new Response(`{"verdict":"pass","x":${"[".repeat(1e5)}${"]".repeat(1e5)}}`),
-  "server: 15 MB": () => new Response(LARGE),
+  "server: 3 MB": () => new Response(LARGE),
 };
 
 const OTHERS = modelFor({ kind: "plain", bytes: 1024 });

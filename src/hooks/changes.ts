@@ -4,8 +4,8 @@ import { isObject, type JsonObject, parseJson } from "../lib/json.ts";
 import { excessIn, type JsonShape } from "../lib/json-shape.ts";
 import { HookFault } from "./hook-fault.ts";
 
-/** What a hook may add to what it was given. */
-const MAX_GROWTH_BYTES = 16 * 1024 * 1024;
+/** What a hook may add to what it was given: the gateway works in proportion to it, while other requests wait. */
+export const MAX_GROWTH_BYTES = 4 * 1024 * 1024;
 
 const SHOWN_MEMBERS = 10;
 

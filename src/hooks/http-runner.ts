@@ -10,7 +10,7 @@ import { JsonShape } from "../lib/json-shape.ts";
 import { otherWork } from "../lib/other-work.ts";
 import { readBounded } from "../lib/read-bounded.ts";
 import { signatureHeaders } from "../notifications/notice.ts";
-import { checkJson } from "./changes.ts";
+import { checkJson, MAX_GROWTH_BYTES } from "./changes.ts";
 import { countHolders } from "./holders.ts";
 import { HookFault } from "./hook-fault.ts";
 import type { HookOutcome, HookRunner } from "./hook-runner.ts";
@@ -19,7 +19,8 @@ import { decodeAnswerBody, decodeRequestBody, encodeRequestBody, parsedBody } fr
 import { messageOf } from "./run-module.ts";
 import { checkVerdict } from "./verdicts.ts";
 
-const MAX_ANSWER_BYTES = 16 * 1024 * 1024;
+/** Some servers write each character that is not ASCII as six. */
+const MAX_ESCAPING = 3;
 const MAX_CALLS = 1_000;
 /** What the events and answers of all calls under way may hold, beyond which further ones fail. */
 const MAX_BYTES = 128 * 1024 * 1024;
@@ -66,8 +67,9 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
     if (!response.ok) throw new HookFault(`it answered with HTTP ${response.status}`);
     const encoding = response.headers.get("content-encoding") ?? "identity";
     if (encoding.toLowerCase() !== "identity") throw new HookFault("its answer is compressed, which was not asked for");
-    const answer = await readBounded(response.body, MAX_ANSWER_BYTES, hold);
-    if (answer === undefined) throw new HookFault(`its answer is larger than ${MAX_ANSWER_BYTES} bytes`);
+    const maxBytes = MAX_ESCAPING * givenBytes(call) + MAX_GROWTH_BYTES;
+    const answer = await readBounded(response.body, maxBytes, hold);
+    if (answer === undefined) throw new HookFault(`its answer is larger than ${maxBytes} bytes`);
     const verdict = await verdictIn(answer);
     return checkVerdict(call, verdict, (request) => encodedRequest(call, request));
   }
@@ -94,7 +96,7 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
       };
       deadlines.add(limit);
       try {
-        hold((call.data.body?.length ?? 0) + (call.data.text?.length ?? 0));
+        hold(givenBytes(call));
         return { verdict: await post(call, AbortSignal.any([over.signal, ended.signal]), hold) };
       } catch (error) {
         if (isLate) return { error: "timeout", message: "no verdict in time" };
@@ -114,6 +116,10 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
     ...countHolders(() => ended.abort()),
     stop: () => ended.abort(),
   };
+}
+
+function givenBytes({ data: { body, text } }: HookCall): number {
+  return body?.length ?? text?.length ?? 0;
 }
 
 /** An empty answer is a pass. */

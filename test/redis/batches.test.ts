@@ -57,7 +57,10 @@ async function startPair(server: RedisServer): Promise<[ProcessGateway, ProcessG
           backend.requests.length = 0;
           const headersAfter = held.isHeld ? new Promise<void>((resolve) => held.waiting.push(resolve)) : undefined;
           const usage = usages[Number(id.slice("line-".length)) % usages.length];
-          return { ...chat(`answer to ${id}`, usage && { usage }), ...(headersAfter ? { headersAfter } : { beforeHeadersMs: 8 }) };
+          return {
+            ...chat(`answer to ${id}`, usage && { usage }),
+            ...(headersAfter ? { headersAfter } : { beforeHeadersMs: 8 }),
+          };
         },
       });
       return bed.process({
