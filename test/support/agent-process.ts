@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, realpathSync, rmSync, writeFileSync } from "nod
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { Subprocess } from "bun";
+import { engineOptions } from "./gateway-parts.ts";
 import { waitFor, within } from "./wait-for.ts";
 
 export interface AgentProcessOptions {
@@ -46,6 +47,7 @@ export class AgentProcess {
     this.#process = Bun.spawn(["sh", ...command, ...named, ...args], {
       cwd: this.folder,
       env: {
+        ...engineOptions(),
         PATH: process.env.PATH ?? "",
         HOME: join(this.folder, "home"),
         SIGNALBOX_DISCOVERY_PORTS: "none",

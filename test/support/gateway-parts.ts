@@ -65,9 +65,16 @@ export function makeFolder(parts: AnyParts): string {
   return folder;
 }
 
+/** For processes of tests: what npm test sets for the engine of the runtime holds for them as well. */
+export function engineOptions(): Record<string, string> {
+  const entries = Object.entries(process.env) as [string, string][];
+  return Object.fromEntries(entries.filter(([name]) => name.startsWith("BUN_JSC_")));
+}
+
 /** What else runs on this machine is no part of a test. */
 export function environmentOf(folder: string, { environment }: AnyParts): Record<string, string> {
   return {
+    ...engineOptions(),
     PATH: process.env.PATH ?? "",
     HOME: join(folder, "home"),
     SIGNALBOX_DISCOVERY_PORTS: "none",
