@@ -16,15 +16,28 @@ export async function runStep({ name, command }: Step): Promise<number> {
   return exitCode;
 }
 
-/** Static checks: format and lint, types, of what runs here and of what runs in browsers. */
+/**
+ * Static checks: format and lint, types, of what runs here and of what runs in browsers. Several checkers of types do some of the work
+ * twice, and other tests use the cores.
+ */
 export const STATIC_CHECKS: Step[] = [
   {
     name: "biome",
     command: [process.execPath, "run", "node_modules/@biomejs/biome/bin/biome", "check", "--error-on-warnings", "."],
   },
-  { name: "types", command: [process.execPath, "run", "node_modules/typescript/bin/tsc", "-p", "."] },
+  {
+    name: "types",
+    command: [process.execPath, "run", "node_modules/typescript/bin/tsc", "--singleThreaded", "-p", "."],
+  },
   {
     name: "types of the dashboard's pages",
-    command: [process.execPath, "run", "node_modules/typescript/bin/tsc", "-p", "src/dashboard/web"],
+    command: [
+      process.execPath,
+      "run",
+      "node_modules/typescript/bin/tsc",
+      "--singleThreaded",
+      "-p",
+      "src/dashboard/web",
+    ],
   },
 ];

@@ -10,8 +10,8 @@ export interface ChangedCopy {
   folder: string;
   /** Its `bin/signalbox`. */
   command: string;
-  /** What the compiler says of it, a line each; none for a program that is right. */
-  typeErrors(): Promise<string[]>;
+  /** What the compiler says of it, or of one file and what that imports, a line each; none for a program that is right. */
+  typeErrors(file?: string): Promise<string[]>;
   remove(): void;
 }
 
@@ -48,9 +48,16 @@ export function changedCopy(changes: readonly Change[], added: readonly { file: 
   return {
     folder,
     command: join(folder, "bin/signalbox"),
-    async typeErrors() {
+    async typeErrors(file) {
       const compiler = join(ROOT, "node_modules/typescript/bin/tsc");
-      const run = Bun.spawn([process.execPath, "run", compiler, "-p", "."], { cwd: folder, stdout: "pipe" });
+      const project = join(folder, file === undefined ? "tsconfig.json" : "one-file.json");
+      if (file !== undefined) {
+        writeFileSync(project, JSON.stringify({ extends: "./tsconfig.json", files: [file], include: [] }));
+      }
+      const run = Bun.spawn([process.execPath, "run", compiler, "--singleThreaded", "-p", project], {
+        cwd: folder,
+        stdout: "pipe",
+      });
       const text = await run.stdout.text();
       await run.exited;
       return text.split("\n").filter((line) => line !== "");
