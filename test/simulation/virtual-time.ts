@@ -1,5 +1,6 @@
 // Virtual time: an ordered queue of events. Between two events every promise that can go on does so.
 
+import { drainMicrotasks } from "bun:jsc";
 import { DEADLINE_RESOLUTION_MS, type Deadline, type Deadlines } from "../../src/lib/deadlines.ts";
 
 export interface PlannedEvent {
@@ -51,7 +52,7 @@ export class VirtualTime implements Clock {
       this.nowMs = Math.max(this.nowMs, event.atMs);
       this.count++;
       action();
-      if (!event.isQuiet) await idle();
+      if (!event.isQuiet) drainMicrotasks(); // a turn of the event loop does the same for eight times the CPU time
       afterEach();
     }
   }
@@ -101,11 +102,6 @@ export class VirtualTime implements Clock {
 
 function isBefore(left: PlannedEvent, right: PlannedEvent): boolean {
   return left.atMs < right.atMs || (left.atMs === right.atMs && left.sequence < right.sequence);
-}
-
-/** The next turn of the event loop begins when no microtask is left. */
-function idle(): Promise<void> {
-  return new Promise((resolve) => setImmediate(resolve));
 }
 
 /** Deadlines in virtual time, as coarse as the real ones; each expiry is an event of its own. */
