@@ -301,12 +301,18 @@ const HOSTILE: Readonly<Record<string, unknown>> = {
   "an encoded path": "%ff%00../..",
 };
 
-/** Each field of each request with each of these in its place. The models are asked in turn. */
-export function* hostileRequests(models: readonly string[]): Generator<HostileRequest> {
+/**
+ * Each field of each request with these in its place, in turn: `every` fields have had all of them. The models are asked in turn,
+ * too.
+ */
+export function* hostileRequests(models: readonly string[], every = 1): Generator<HostileRequest> {
   let turn = 0;
+  let field = 0;
   for (const [path, request] of Object.entries(REQUESTS)) {
     for (const place of placesIn(request)) {
-      for (const [name, value] of Object.entries(HOSTILE)) {
+      field++;
+      for (const [index, [name, value]] of Object.entries(HOSTILE).entries()) {
+        if ((field + index) % every !== 0) continue;
         const model = models[turn++ % models.length] as string;
         const isInPath = path.includes(MODEL);
         const body = written({ ...(!isInPath && { model }), ...(put(request, place, value) as object) });
