@@ -17,9 +17,7 @@ describe("pacedEventStream", () => {
     expect(await new Response(reader(["a", "b", "c"], 0).stream).text()).toBe("abc");
     const startedAt = performance.now();
     expect(await new Response(reader(["a", "b", "c"], 20).stream).text()).toBe("abc");
-    const elapsedMs = performance.now() - startedAt;
-    expect(elapsedMs).toBeGreaterThan(35);
-    expect(elapsedMs).toBeLessThan(55 + 500);
+    expect(performance.now() - startedAt).toBeGreaterThan(35);
     expect(await new Response(reader(["a"], NEVER_MS).stream).text()).toBe("a");
     expect(await new Response(reader([], NEVER_MS).stream).text()).toBe("");
   });

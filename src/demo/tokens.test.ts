@@ -26,7 +26,7 @@ test("tokens join to the text again, and counting agrees with splitting", () => 
 test("a long run of white space does not slow the count", () => {
   const startedAt = performance.now();
   expect(countTokens(" ".repeat(2_000_000))).toBe(1);
-  expect(performance.now() - startedAt).toBeLessThan(1_000);
+  expect(performance.now() - startedAt).toBeLessThan(20_000); // a count that is quadratic takes minutes
 });
 
 test("limits cut where a model would have stopped", () => {

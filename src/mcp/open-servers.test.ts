@@ -139,10 +139,8 @@ describe("calls", () => {
     const abort = new AbortController();
     const call = say("s__hang", {}, abort.signal);
     await Bun.sleep(50);
-    const startedMs = performance.now();
     abort.abort(new Error("stop it"));
-    await expect(call).rejects.toThrow("stop it");
-    expect(performance.now() - startedMs).toBeLessThan(100);
+    await expect(within("it is free", call)).rejects.toThrow("stop it");
     await expect(say("s__hang", {}, AbortSignal.abort(new Error("too late")))).rejects.toThrow("too late");
     const { tools } = {
       tools: await say("s__change", { tools: [{ name: "cancelled", inputSchema: { type: "object" } }] }),
@@ -324,7 +322,7 @@ describe("servers over HTTP", () => {
     const call = say("s__echo", {}, abort.signal);
     await Bun.sleep(50);
     abort.abort(new Error("stop it"));
-    await expect(within("it is free", call, 500)).rejects.toThrow("stop it");
-    await within("it is closed", close(), 3_000);
+    await expect(within("it is free", call)).rejects.toThrow("stop it");
+    await within("it is closed", close());
   });
 });

@@ -141,7 +141,7 @@ describe("a batch", () => {
     expect(asked).toBe(2);
   });
 
-  test("is cancelled within a second, and keeps the results that it has", async () => {
+  test("is cancelled while its lines are under way, and keeps the results that it has", async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     let asked = 0;
     backend.answer = () => (++asked <= 5 ? chat("x") : { headersAfter: promise });
@@ -151,11 +151,9 @@ describe("a batch", () => {
       "five lines are done",
       async () => (await client().batches.retrieve(id)).request_counts?.completed === 5,
     );
-    const begunMs = performance.now();
     expect((await client().batches.cancel(id)).status).toBe("cancelling");
     const batch = await whenEnded(client(), id);
-    expect(performance.now() - begunMs).toBeLessThan(1_000);
-    resolve();
+    resolve(); // no line has waited for its answer
     expect(batch).toMatchObject({ status: "cancelled", request_counts: { total: 200, completed: 5, failed: 195 } });
     expect(batch.cancelled_at).toBeGreaterThanOrEqual(batch.cancelling_at as number);
     expect(await linesOf(client(), batch.output_file_id)).toHaveLength(5);

@@ -8,6 +8,7 @@ import type { Gateway } from "../support/gateway.ts";
 import { chat } from "../support/openai-answers.ts";
 import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
+import { waitFor } from "../support/wait-for.ts";
 
 const bed = createTestBed();
 const backend = bed.backend({ answer: chat("a") });
@@ -78,6 +79,15 @@ async function fire(
   return { admitted, refused, elapsedMs: performance.now() - startedMs };
 }
 
+/** The first refusal: a machine that halts between two requests lets a token be earned. */
+async function refusalOf(gateway: Gateway, headers: Record<string, string> = {}): Promise<Response> {
+  for (;;) {
+    const response = await gateway.chat({}, { headers });
+    if (response.status === 429) return response;
+    await response.text();
+  }
+}
+
 /** The burst, and not one more than the time has earned. */
 function expectExactly({ admitted, elapsedMs }: Count, burst: number, perSecond: number): void {
   expect(admitted).toBeGreaterThanOrEqual(burst);
@@ -92,9 +102,11 @@ describe("per client", () => {
     const admitted = await gateway.chat();
     await admitted.text();
     expect([admitted.status, limitHeaders(admitted)]).toEqual([200, []]);
-    let refused = await gateway.chat();
-    while (refused.status !== 429) refused = await gateway.chat();
-    expect(limitHeaders(refused)).toEqual(["x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"]);
+    expect(limitHeaders(await refusalOf(gateway))).toEqual([
+      "x-ratelimit-limit",
+      "x-ratelimit-remaining",
+      "x-ratelimit-reset",
+    ]);
   });
 
   test("headers count down, and the refusal has the specified body and headers", async () => {
@@ -111,9 +123,7 @@ describe("per client", () => {
       await response.text();
     }
     if (Date.now() - startedMs < 900) expect(remaining).toEqual(["2", "1", "0"]);
-    const count = await fire(gateway, 5);
-    expect(count.refused).toBeGreaterThanOrEqual(3);
-    const response = await gateway.chat();
+    const response = await refusalOf(gateway);
     const error = await expectError(response, 429);
     expect(error).toMatchObject({ type: "rate_limit_exceeded", code: "rate_limit_exceeded" });
     const details = error.details as { limit: number; window: string; retry_after: number; reset_at: string };
@@ -147,20 +157,24 @@ describe("per client", () => {
 
   test("health, readiness and the admin API are not limited; the model list is", async () => {
     await using gateway = await start({ per_client: { requests_per_second: 1, burst_capacity: 1 } });
-    await fire(gateway, 3);
-    for (const path of ["/health", "/readyz", "/admin/backends"]) expect((await gateway.fetch(path)).status).toBe(200);
-    expect((await gateway.fetch("/v1/models")).status).toBe(429);
+    for (const path of ["/health", "/readyz", "/admin/backends"]) {
+      for (let count = 0; count < 5; count++) expect((await gateway.fetch(path)).status).toBe(200);
+    }
+    await waitFor("the model list is refused", async () => (await gateway.fetch("/v1/models")).status === 429);
   });
 
   test("a request that is invalid counts too, so that it cannot be used to hammer", async () => {
     await using gateway = await start({ per_client: { requests_per_second: 1, burst_capacity: 2 } });
+    const startedMs = performance.now();
     const statuses = await Promise.all(
       Array.from({ length: 6 }, () =>
         gateway.post("/v1/chat/completions", "{broken").then((response) => response.status),
       ),
     );
-    expect(statuses.filter((status) => status === 400).length).toBeLessThanOrEqual(3);
-    expect(statuses).toContain(429);
+    const admitted = statuses.filter((status) => status === 400).length;
+    const refused = statuses.filter((status) => status === 429).length;
+    expect(admitted + refused).toBe(6);
+    expectExactly({ admitted, refused, elapsedMs: performance.now() - startedMs }, 2, 1);
   });
 });
 
@@ -172,16 +186,17 @@ describe("X-Forwarded-For", () => {
       { per_client: { requests_per_second: 1, burst_capacity: 5 } },
       { server: { trusted_proxies: ["127.0.0.0/8"] } },
     );
+    const startedMs = performance.now();
     const counts = await Promise.all(
       ["198.51.100.1", "198.51.100.2", "2001:db8::1"].map((address) => fire(gateway, 20, () => from(address))),
     );
     for (const count of counts) expectExactly(count, 5, 1);
     // What stands left of the first address that is no trusted proxy was written by the client itself.
     const disguised = await fire(gateway, 20, (index) => from(`203.0.113.${index}, 198.51.100.1`));
-    expect(disguised.admitted).toBeLessThanOrEqual(Math.ceil((disguised.elapsedMs + counts[0]!.elapsedMs) / 1000));
+    expect(disguised.admitted).toBeLessThanOrEqual(Math.ceil((performance.now() - startedMs) / 1000));
     // A client with IPv6 has a whole /64.
     const spread = await fire(gateway, 20, (index) => from(`2001:db8::${index + 2}`));
-    expect(spread.admitted).toBeLessThanOrEqual(Math.ceil((spread.elapsedMs + counts[2]!.elapsedMs) / 1000));
+    expect(spread.admitted).toBeLessThanOrEqual(Math.ceil((performance.now() - startedMs) / 1000));
   });
 
   test("is not believed from anyone else", async () => {
@@ -223,7 +238,7 @@ describe("keys", () => {
       },
     });
     expectExactly(await fire(gateway, 50, () => bearer("sk-sekret-slow")), 5, 5 / 60);
-    const response = await gateway.chat({}, { headers: bearer("sk-sekret-slow") });
+    const response = await refusalOf(gateway, bearer("sk-sekret-slow"));
     const error = await expectError(response, 429);
     expect(error.details).toMatchObject({ limit: 5, window: "60s" });
     expect(Number(response.headers.get("retry-after"))).toBeLessThanOrEqual(12);

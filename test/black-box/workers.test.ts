@@ -308,10 +308,12 @@ test("a limit admits exactly what it says, whoever is asked", async () => {
     limits: { per_client: limits, per_api_key: plenty, per_backend: plenty, global: plenty },
   };
   const gateway = await start({ rate_limiting });
+  const startedMs = performance.now();
   const answers = await Promise.all(Array.from({ length: 60 }, () => gateway.chat({}, ALONE)));
+  const earned = Math.ceil((performance.now() - startedMs) / 1_000); // a token a second
   const admitted = answers.filter(({ status }) => status === 200).length;
   expect(admitted).toBeGreaterThanOrEqual(20);
-  expect(admitted).toBeLessThanOrEqual(22); // a token a second
+  expect(admitted).toBeLessThanOrEqual(20 + earned);
   expect(new Set(answers.map(workerOf)).size).toBe(WORKERS);
   await gateway.close();
 });

@@ -126,13 +126,19 @@ describe("two gateways with one server", () => {
 
 test("a thousand requests at once, at four workers and another gateway: exactly as many as the limit", async () => {
   const rules = [{ id: "all", limit: { requests: 300 }, window: "month" }];
-  const config = configOf({ rules });
-  const pair = await Promise.all([
-    bed.process({ config: { ...config, server: { workers: 4 } } }),
-    bed.gateway({ config }),
-  ]);
-  expect(await askAll(pair, 1_000, () => 1)).toBe(300);
-  for (const gateway of pair) expect((await limitOf(gateway)).spent).toBe(300);
+  for (let isAnswered = false; !isAnswered; tests++) {
+    const config = configOf({ rules });
+    const pair = await Promise.all([
+      bed.process({ config: { ...config, server: { workers: 4 } } }),
+      bed.gateway({ config }),
+    ]);
+    const admitted = await askAll(pair, 1_000, () => 1);
+    // On a machine that is too busy for the time limit of a command, gateways go on by themselves: that is another test.
+    isAnswered = !pair.some(({ printed }) => printed.stderr.includes("Redis is away"));
+    if (!isAnswered) continue;
+    expect(admitted).toBe(300);
+    for (const gateway of pair) expect((await limitOf(gateway)).spent).toBe(300);
+  }
 });
 
 test("all budgets of a request are reserved, or none", async () => {

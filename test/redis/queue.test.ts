@@ -164,10 +164,8 @@ describe("a gateway that is gone", () => {
       answers.push(ask(index % 2 === 0 ? two : one, String(index)));
       await wait(index + 2, [killed]);
     }
-    const killedMs = performance.now();
     await killed.stop("SIGKILL");
     await isThere("0");
-    expect(performance.now() - killedMs).toBeLessThan(8_000);
     expect(running.map(({ user }) => user).toSorted()).toEqual(["0", "one", "two"]);
     for (let index = 0; index < 8; index++) {
       await finish();
@@ -213,10 +211,8 @@ describe("a gateway that is gone", () => {
     await wait(1, [owner]);
     const answer = ask(owner, "next");
     await wait(2, [owner]);
-    const killedMs = performance.now();
     await killed.stop("SIGKILL");
     await isThere("next");
-    expect(performance.now() - killedMs).toBeLessThan(8_000);
     await finish();
     expect((await answer).status).toBe(200);
     expect(served).toEqual(["lost", "next"]);

@@ -157,9 +157,8 @@ describe("away", () => {
     const { redis, lines, isBack } = connect(own.url);
     expect(await askedPing(redis)).toBe("PONG");
     own.pause();
-    const startedAtMs = performance.now();
+    // One after the other they would wait for 100 s.
     const asked = await within("answers", Promise.all(Array.from({ length: 200 }, () => askedPing(redis))));
-    expect(performance.now() - startedAtMs).toBeLessThan(1_500);
     expect(new Set(asked)).toEqual(new Set([undefined]));
     expect(redis.ask(ping)).toBeUndefined();
     expect(lines).toEqual([expect.objectContaining({ level: "warn", reason: "no answer in time" })]);
@@ -180,8 +179,8 @@ describe("away", () => {
   test("not there at the start: the first wait no longer, and none after them", async () => {
     const own = await another({});
     own.pause();
-    const { redis } = connect(own.url, { connectTimeoutMs: 10_000, commandTimeoutMs: 200 });
-    expect(await within("an answer", Promise.all([askedPing(redis), askedPing(redis)]), 2_000)).toEqual([
+    const { redis } = connect(own.url, { connectTimeoutMs: 60_000, commandTimeoutMs: 200 });
+    expect(await within("an answer", Promise.all([askedPing(redis), askedPing(redis)]))).toEqual([
       undefined,
       undefined,
     ]);
@@ -238,7 +237,7 @@ describe("garbage", () => {
     const asked = () => redis.ask((client) => checkPing(client).then(() => "good"));
     expect(await asked()).toBe("good");
     between.distort = () => garbage;
-    const answers = await within("answers", Promise.all(Array.from({ length: 20 }, asked)), 3_000);
+    const answers = await within("answers", Promise.all(Array.from({ length: 20 }, asked)));
     expect(new Set(answers)).toEqual(new Set([undefined]));
     expect(redis.isThere).toBe(false);
     expect(asked()).toBeUndefined();
@@ -314,12 +313,12 @@ test("no more commands wait than there is room for", async () => {
 
 test("closed, it answers nobody, and nothing of it is left", async () => {
   const own = await another({});
-  const { redis } = connect(own.url);
+  const { redis } = connect(own.url, { commandTimeoutMs: 60_000 });
   expect(await askedPing(redis)).toBe("PONG");
   own.pause();
   const waiting = askedPing(redis);
   redis.close();
-  expect(await within("an end", waiting, 300)).toBeUndefined();
+  expect(await within("an end", waiting)).toBeUndefined();
   expect(redis.ask(ping)).toBeUndefined();
   own.resume();
   await waitFor("no connection is left", async () =>
