@@ -85,12 +85,17 @@ function printEverywhere(): void {
   (console as unknown as { write(text: string): void }).write("printed\n");
 }
 
-const command = parseArguments(["--mode", "stdio", ...process.argv.slice(2)], process.env.HOME);
-if ("error" in command || command.command !== "agent") throw new Error("wrong arguments");
-const { exitCode, message } = await runAgent({
-  command,
-  env: process.env,
-  loadServer: async () => ({ createAcpServer: createScriptedServer }),
-});
-if (message !== undefined) process.stderr.write(`${message}\n`);
-process.exit(exitCode);
+async function main(): Promise<number> {
+  const command = parseArguments(["--mode", "stdio", ...process.argv.slice(2)], process.env.HOME);
+  if ("error" in command || command.command !== "agent") throw new Error("wrong arguments");
+  const { exitCode, message } = await runAgent({
+    command,
+    env: process.env,
+    loadServer: async () => ({ createAcpServer: createScriptedServer }),
+  });
+  if (message !== undefined) process.stderr.write(`${message}\n`);
+  return exitCode;
+}
+
+// A bundle with bytecode has no await at its top.
+void main().then((exitCode) => process.exit(exitCode));
