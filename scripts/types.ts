@@ -54,6 +54,7 @@ async function compile(outDir: string): Promise<string[]> {
   const command = [
     process.execPath,
     join(ROOT, "node_modules/typescript/bin/tsc"),
+    "--singleThreaded",
     "-p",
     settings,
     "--pretty",

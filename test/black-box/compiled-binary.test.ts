@@ -5,6 +5,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { RUNTIME_OPTIONS } from "../../src/runtime/runtime-options.ts";
+import { copyExecutable } from "../support/executable.ts";
 
 let folder: string;
 let binary: string;
@@ -12,11 +13,7 @@ let binary: string;
 beforeAll(async () => {
   folder = await mkdtemp(join(tmpdir(), "signalbox-binary-"));
   binary = join(folder, "signalbox");
-  const build = Bun.spawn([process.execPath, "scripts/build.ts", `--outfile=${binary}`], {
-    cwd: join(import.meta.dir, "../.."),
-    stdio: ["ignore", "ignore", "inherit"],
-  });
-  expect(await build.exited).toBe(0);
+  await copyExecutable(binary);
 }, 60_000);
 
 afterAll(() => rm(folder, { recursive: true }));

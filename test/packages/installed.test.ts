@@ -18,6 +18,7 @@ import { runBounded } from "../../scripts/run-bounded.ts";
 import { FakeBackend } from "../support/fake-backend.ts";
 import { chat, chatStream } from "../support/openai-answers.ts";
 import { readSnippets } from "../support/snippets.ts";
+import { copyExecutable } from "../support/executable.ts";
 import { ConsumerProject } from "./consumer.ts";
 import { smoke } from "./smoke.ts";
 
@@ -173,13 +174,8 @@ async function firstLine(output: ReadableStream<Uint8Array>): Promise<string> {
 test(
   "the executable of npm run build",
   async () => {
-    const build = Bun.spawn([process.execPath, "scripts/build.ts", `--outfile=${join(folder, "built")}`], {
-      cwd: ROOT,
-      stdio: ["ignore", "ignore", "inherit"],
-    });
-    expect(await build.exited).toBe(0);
     const alone = emptyFolder("executable");
-    copyFileSync(join(folder, "built"), join(alone, "signalbox"));
+    await copyExecutable(join(alone, "signalbox"));
     await smoke({ command: [join(alone, "signalbox")], folder: alone, environment: { PATH: "/nowhere" } });
   },
   INSTALL_TIMEOUT_MS,
