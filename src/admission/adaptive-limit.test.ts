@@ -19,12 +19,15 @@ const CHAT: Load = { streams: 1, input: 1000, output: 200 };
 const PLAIN: Load = { ...CHAT, streams: 0 };
 const MINUTE = 60_000;
 
-/** An engine with requests that wait in front of it at any time. Gives the limits of each minute, and what was answered in it. */
+/**
+ * An engine with requests that wait in front of it at any time. Gives the limits of each minute, the tokens of the second half, and
+ * the part of its requests that found the engine full.
+ */
 async function load(
   slots: number,
   { streams, input, output, isUniform = false }: Load,
   minutes: number,
-  more: { fixed?: number; slotsLater?: number; load?: number } = {},
+  more: { fixed?: number; slotsLater?: number; load?: number; networkMs?: number } = {},
 ) {
   const time = new VirtualTime();
   const random = seededRandom(slots);
@@ -33,12 +36,13 @@ async function load(
   const adaptive = new AdaptiveLimit();
   const seen: { limit: number; tokens: number }[] = [];
   let inFlight = 0;
+  const later = { sent: 0, foundFull: 0 };
   function fill(): void {
     const bound = more.fixed ?? adaptive.limit;
     while (inFlight < Math.min(bound, more.load ?? bound)) send();
   }
   function send(): void {
-    inFlight++;
+    const sent = adaptive.begin(++inFlight, time.nowMs);
     const length = (mean: number) => (isUniform ? mean : Math.ceil(random.exponential(mean)));
     const begunMs = time.nowMs;
     const stream = random.chance(streams);
@@ -52,12 +56,22 @@ async function load(
         const durationMs = time.nowMs - begunMs;
         const { inputTokens, outputTokens } = request;
         const bytes = { firstByteMs: firstByteMs ?? durationMs, durationMs };
-        adaptive.sample({ inputTokens, outputTokens, ...bytes, stream, isOverload: false }, inFlight);
+        const end = { inputTokens, outputTokens, ...bytes, stream, isOverload: false };
+        adaptive.ended(sent, end, inFlight, time.nowMs);
         inFlight--;
         fill();
       },
     };
-    engine.submit(request);
+    const arrive = () => {
+      if (time.nowMs >= (minutes * MINUTE) / 2) {
+        later.sent++;
+        if (engine.inFlight >= engine.shape.slots) later.foundFull++;
+      }
+      engine.submit(request);
+    };
+    // What is sent together arrives in any order.
+    if (more.networkMs !== undefined) time.schedule(random.exponential(more.networkMs), arrive, true);
+    else arrive();
   }
   time.schedule(0, fill, true);
   for (let minute = 1; minute <= minutes; minute++) {
@@ -75,7 +89,8 @@ async function load(
     minutes * MINUTE,
     () => {},
   );
-  return { limits: seen.map(({ limit }) => limit), rate: tokensOf(seen, minutes >> 1) };
+  const foundFull = later.foundFull / later.sent;
+  return { limits: seen.map(({ limit }) => limit), rate: tokensOf(seen, minutes >> 1), foundFull };
 }
 
 /** In the minutes from this one to the last one. */
@@ -102,6 +117,28 @@ describe("against engines whose batches are of some size", () => {
     expect(rate / best).toBeGreaterThanOrEqual(0.97);
     const found = median(limits.slice(minutes >> 1));
     expect(found).toBeWithin(0.8 * slots, 1.6 * slots + 1);
+  });
+
+  test.each([8, 12, 64])(
+    "%d places, streams: all of them are used, and hardly a request waits in the engine",
+    async (slots) => {
+      const { limits, foundFull } = await load(slots, CHAT, 40, { networkMs: 1 });
+      expect(median(limits.slice(10))).toBe(slots);
+      expect(foundFull).toBeLessThan(0.02);
+    },
+  );
+
+  test.each([
+    [64, 58],
+    [64, 32],
+    [32, 64],
+    [12, 24],
+    [24, 12],
+    [256, 32],
+  ])("from %d places to %d, streams: the limit is there within ten minutes", async (slots, slotsLater) => {
+    const { limits } = await load(slots, CHAT, 40, { slotsLater, networkMs: 1 });
+    expect(median(limits.slice(10, 20))).toBeWithin(0.95 * slots, 1.01 * slots + 0.5);
+    expect(median(limits.slice(30))).toBeWithin(0.95 * slotsLater, 1.01 * slotsLater + 0.5);
   });
 
   test("a small engine and one that reads long inputs keep their throughput as well", async () => {
@@ -143,11 +180,16 @@ const END: SlotEnd = {
   isOverload: false,
 };
 
+/** Of a request that was sent as the last one. */
+function answer(adaptive: AdaptiveLimit, end: SlotEnd, inFlight: number, nowMs = 0): void {
+  adaptive.ended(adaptive.begin(inFlight, nowMs), end, inFlight, nowMs);
+}
+
 test("an answer that says overload lowers the limit once for all that are under way", () => {
   const adaptive = new AdaptiveLimit();
-  for (let end = 0; end < 8; end++) adaptive.sample({ ...END, isOverload: true }, 8 - end);
+  for (let end = 0; end < 8; end++) answer(adaptive, { ...END, isOverload: true }, 8 - end);
   expect(adaptive.limit).toBe(7);
-  for (let end = 0; end < 1000; end++) adaptive.sample({ ...END, isOverload: true }, adaptive.limit);
+  for (let end = 0; end < 1000; end++) answer(adaptive, { ...END, isOverload: true }, adaptive.limit);
   expect(adaptive.limit).toBe(1);
 });
 
@@ -163,7 +205,7 @@ test("is a whole number from 1 to 1024, whatever backends do", () => {
       const adaptive = new AdaptiveLimit();
       for (let turn = 0; turn < 50; turn++) {
         for (const end of some) {
-          adaptive.sample(end, Math.ceil(adaptive.limit / part));
+          answer(adaptive, end, Math.ceil(adaptive.limit / part), turn);
           expect(Number.isInteger(adaptive.limit)).toBe(true);
           expect(adaptive.limit).toBeWithin(1, 1025);
         }
@@ -175,7 +217,7 @@ test("is a whole number from 1 to 1024, whatever backends do", () => {
 test("requests that were not answered say nothing", () => {
   const adaptive = new AdaptiveLimit();
   for (let end = 0; end < 3000; end++)
-    adaptive.sample({ ...END, durationMs: 1, firstByteMs: undefined }, adaptive.limit);
+    answer(adaptive, { ...END, durationMs: 1, firstByteMs: undefined }, adaptive.limit);
   expect(adaptive.limit).toBe(8);
 });
 
@@ -185,7 +227,7 @@ test("backends that tell of no tokens have a limit as well", () => {
   // As an engine that answers four at once.
   for (let turn = 0; turn < 20_000; turn++) {
     const durationMs = 1000 * Math.max(1, adaptive.limit / 4);
-    adaptive.sample({ ...end, durationMs, firstByteMs: durationMs }, adaptive.limit);
+    answer(adaptive, { ...end, durationMs, firstByteMs: durationMs }, adaptive.limit);
   }
   expect(adaptive.limit).toBeWithin(3, 8);
 });

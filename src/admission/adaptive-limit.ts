@@ -1,15 +1,29 @@
-// How many requests a backend can have at once before they wait for each other there, found by how its latency changes.
+// How many requests a backend can have at once before they wait for each other there, found by when its answers begin.
 
 import type { SlotEnd } from "./admission.ts";
+import { Ends } from "./ends.ts";
+import { FirstTokenTimes } from "./first-token-times.ts";
 
 const FIRST_LIMIT = 8;
 const MOST = 1_024;
 /** Samples after which the limit is judged; with a higher limit as many as that. */
 const LEAST_SAMPLES = 32;
-/** Fewer of a kind say nothing. */
-const LEAST_OF_KIND = 8;
 /** The limit is used if so much of it is. */
 const IN_USE = 0.8;
+
+/** A limit is proved by so many of the streams that it allows as the last ones, and by no fewer streams than these. */
+const PROVING = 0.1;
+const LEAST_PROVING = 8;
+/** Requests more than the limit in a trial: with a single one, an end by chance hides too often that it fits. */
+const LEAST_STEP = 2;
+/** Requests that are sent within this time are sent together. */
+const MOMENT_MS = 5;
+/** Tokens and ends that come within this time come from the same step of the engine. */
+const SAME_STEP_MS = 2;
+/** Where a limit is not proved, the backend is found to do less if so many wait. */
+const SOME_WAIT = 0.03;
+/** Remembered for each request that the limit allows: long answers see so many others end. */
+const ENDS = 4;
 
 /** For one window less is sent than what the backend can do, to see how long a first token takes while no requests wait. */
 const DIP = 0.8;
@@ -39,20 +53,43 @@ const LEAST_GAIN = 0.2;
 const STEP_UP = 1.3;
 const STEP_DOWN = 1.2;
 const PERIOD_UP = 2;
-/** Square of the least variation, by the mean, of the lengths of plain answers that tells how long one of their tokens takes. */
-const LEAST_VARIATION = 0.04;
-/** The same of how much longer inputs come with longer answers. */
-const MOST_CORRELATION = 0.95;
+
+/** What a request met when it was sent. */
+export interface SentAs {
+  /** With itself. */
+  inFlight: number;
+  /** Requests that had ended before. */
+  ended: number;
+  moment: Moment;
+}
+
+/** Requests that were sent together: which of them the engine took first is not known. */
+interface Moment {
+  untilMs: number;
+  /** Of the first one. */
+  inFlight: number;
+  ended: number;
+  /** Requests in flight with the last one. */
+  last: number;
+  /** Of those that are over: how many had ended before their first tokens, ascending. */
+  endedThen: number[];
+}
 
 /**
- * The idea is that of the gradient limits of Netflix' concurrency-limits (`Gradient2Limit`:
- * https://github.com/Netflix/concurrency-limits) and of Envoy
+ * What shows that the batch of an engine is full is the wait for the first token: a request beyond it gets none before another one
+ * ends. So a stream that was sent as the n-th in flight, and before whose first token k others ended, shows an engine that works at
+ * n - k requests or more. A limit is proved while some of the streams that it allows as the last ones show as many. While it is
+ * proved, two requests more are tried from time to time, and the limit becomes what the trial shows; a trial that fails has kept
+ * these waiting until the next ends, and no others. When a limit is not proved any more, and first tokens come later, the limit
+ * becomes what nearly all of its streams show.
+ *
+ * Where first tokens take long without a queue as well, or no answer is a stream, this says nothing. Then the idea is that of the
+ * gradient limits of Netflix' concurrency-limits (`Gradient2Limit`: https://github.com/Netflix/concurrency-limits) and of Envoy
  * (https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_filters/adaptive_concurrency_filter): the limit becomes
  * `gradient * limit`, where the gradient says how much faster an answer is without a queue, and what is fast is measured from
  * time to time with fewer requests. An engine with continuous batching needs another gradient, because its answers become slower
- * long before its batch is full. What shows that the batch is full is the wait for the first token, and by Little's law its part
- * of the whole duration is the part of the requests that wait:
- * `gradient = 1 - (time to first token - time to first token without a queue) / duration`.
+ * long before its batch is full. By Little's law the part of the wait for the first token in the whole duration is the part of the
+ * requests that wait: `gradient = 1 - (time to first token - time to first token without a queue) / duration`.
  * So `gradient * requests in flight` is what the engine works at, which is the size of its batch where requests wait.
  *
  * Plain answers of different lengths show the time to their first token in what does not depend on the length. Where all have the
@@ -64,26 +101,60 @@ export class AdaptiveLimit {
   #margin = 1;
   #phase: "hold" | "dip" | "probe" = "hold";
   #limit = FIRST_LIMIT;
-  #period = LEAST_PERIOD;
-  #windowsToDip = 2;
+  /** The limit that was proved last, or to which it was lowered; 0: none since the last dip. */
+  #proved = 0;
+  /** A trial: so many requests more may be sent, once. */
+  #trial = 0;
+  #step = LEAST_STEP;
+  #period = 1;
+  /** Windows until the next trial, or the next dip where the limit is not proved. */
+  #windowsLeft = 2;
   /** Since the last dip. */
   #probes = 0;
   /** What was seen before the dip. */
   #before = { inFlight: 0, throughput: 0 };
   /** Ends of requests that were sent with the limit before. */
   #stale = 0;
+  /** Requests that had ended when this phase began. */
+  #since = 0;
   #samples = 0;
   #inFlight = 0;
-  readonly #plain = new Kind(false);
-  readonly #streams = new Kind(true);
+  /** In this window, by streams that were sent as the last one that the limit allows. */
+  #places: number[] = [];
+  #moment: Moment | undefined;
+  readonly #ends = new Ends();
+  readonly #plain = new FirstTokenTimes(false);
+  readonly #streams = new FirstTokenTimes(true);
 
   /** At least 1. */
   get limit(): number {
-    return this.#limit;
+    return this.#limit + this.#trial;
   }
 
-  /** @param inFlight - with the request that ends */
-  sample(end: SlotEnd, inFlight: number): void {
+  /**
+   * A request is sent.
+   *
+   * @param inFlight - with this one
+   */
+  begin(inFlight: number, nowMs: number): SentAs {
+    if (inFlight >= this.limit) this.#trial = 0;
+    const ended = this.#ends.count;
+    if (this.#moment === undefined || nowMs > this.#moment.untilMs) {
+      this.#moment = { untilMs: nowMs + MOMENT_MS, inFlight, ended, last: inFlight, endedThen: [] };
+    }
+    this.#moment.last = inFlight;
+    return { inFlight, ended, moment: this.#moment };
+  }
+
+  /**
+   * @param sent - what `begin` said of the request that ends
+   * @param end - undefined: it was not sent after all
+   * @param inFlight - with the request that ends
+   */
+  ended(sent: SentAs, end: SlotEnd | undefined, inFlight: number, nowMs: number): void {
+    const endedThen = end && this.#endedAtFirstToken(end, nowMs);
+    this.#ends.add(nowMs, ENDS * this.#limit);
+    if (end === undefined) return;
     if (this.#stale > 0) {
       this.#stale--;
       return;
@@ -95,10 +166,75 @@ export class AdaptiveLimit {
     }
     // A request that was not answered shows nothing of how long answers take.
     if (end.firstByteMs === undefined) return;
+    const isOfPhase = sent.ended >= this.#since;
+    // What waited before a dip says nothing of how long a first token takes without a queue.
+    if (this.#phase === "dip" && end.stream && !isOfPhase) return;
+    if (endedThen !== undefined && this.#phase === "hold" && isOfPhase) {
+      if (sent.inFlight === this.#limit) this.#places.push(sent.inFlight - Math.max(0, endedThen - sent.ended));
+      if (sent.moment.last > this.#limit) this.#raise(placesOf(sent.moment, endedThen));
+      // Those of a trial wait where others do not.
+      if (sent.inFlight > this.#limit) return;
+    }
     (end.stream ? this.#streams : this.#plain).add(end);
     this.#inFlight += inFlight;
     this.#samples++;
     if (this.#samples >= Math.max(LEAST_SAMPLES, this.#limit)) this.#judge(this.#inFlight / this.#samples);
+  }
+
+  /** How many requests had ended when this one got its first token; undefined where that is not known. */
+  #endedAtFirstToken({ stream, firstByteMs, durationMs }: SlotEnd, nowMs: number): number | undefined {
+    if (!stream || firstByteMs === undefined) return undefined;
+    return this.#ends.before(nowMs - Math.max(0, durationMs - firstByteMs) - SAME_STEP_MS);
+  }
+
+  /** A trial has shown so many places. */
+  #raise(places: number): void {
+    if (places <= this.#limit) return;
+    this.#limit = Math.min(MOST, places);
+    this.#trial = 0;
+    this.#begin();
+  }
+
+  /** Judges the limit by what streams have shown; false where they do not say whether requests wait. */
+  #judgeByPlaces(waiting: number, inFlight: number): boolean {
+    const all = this.#places.toSorted((one, other) => other - one);
+    if (all.length < LEAST_PROVING) return false;
+    const limit = this.#limit;
+    const places = all[Math.floor(PROVING * all.length)] as number;
+    const hasGrown = limit > this.#proved && this.#proved > 0;
+    if (places < limit) {
+      const fewWait = hasGrown ? (1 - this.#proved / limit) / 2 : Math.max(SOME_WAIT, (1 - places / limit) / 2);
+      if (waiting < fewWait) return false;
+      this.#capacity = Math.max(hasGrown ? this.#proved : 1, places);
+      this.#proved = this.#capacity;
+      this.#enter("hold", this.#capacity, inFlight);
+      return true;
+    }
+    // In its first window a limit may have begun with many requests at the same moment.
+    const isUnknown = this.#streams.partOfBase() === 0;
+    if (this.#proved === limit && (isUnknown || waiting < SOME_WAIT)) this.#streams.learn();
+    this.#proved = limit;
+    this.#capacity = limit;
+    this.#margin = 1;
+    if (--this.#windowsLeft <= 0 || hasGrown) {
+      this.#step = this.#nextStep(hasGrown, all);
+      this.#trial = Math.min(MOST - limit, this.#step);
+      this.#period = hasGrown ? 1 : Math.min(LEAST_PERIOD, 2 * this.#period);
+      this.#windowsLeft = this.#period;
+    }
+    this.#begin();
+    return true;
+  }
+
+  /** Requests of the next trial: few, unless the last one has shown that more fit. */
+  #nextStep(hasGrown: boolean, places: readonly number[]): number {
+    const limit = this.#limit;
+    // At least two of those that are sent together have to be streams, or they do not show whether both fit.
+    const forStreams = Math.ceil((2 * this.#samples) / places.length) - 1;
+    // Where it takes long to read inputs, some requests end before the first token of one that did not wait.
+    const ends = limit - places.reduce((sum, one) => sum + one, 0) / places.length;
+    const forEnds = Math.min(1 + Math.floor(2 * ends), limit >> 3);
+    return Math.max(forStreams, forEnds, hasGrown ? Math.min(2 * this.#step, limit >> 1) : LEAST_STEP);
   }
 
   #judge(inFlight: number): void {
@@ -107,6 +243,7 @@ export class AdaptiveLimit {
     const isInUse = inFlight >= IN_USE * this.#limit;
     const isExact = kind === this.#streams && kind.partOfBase() < SHORT_FIRST;
     const { probe, fewWait } = isExact ? EXACT : ROUGH;
+    if (this.#phase === "hold" && isInUse && isExact && this.#judgeByPlaces(waiting, inFlight)) return;
     if (this.#phase === "dip") {
       this.#probes = 0;
       this.#plain.learn();
@@ -124,7 +261,7 @@ export class AdaptiveLimit {
       else if (++this.#probes >= ROUGH_PROBES) this.#hold(1, inFlight);
       else this.#enter("probe", probe * this.#capacity + 1, inFlight);
     } else if (this.#phase === "probe") this.#hold(LEAST_PERIOD, inFlight);
-    else if (isInUse && --this.#windowsToDip <= 0) {
+    else if (isInUse && --this.#windowsLeft <= 0) {
       this.#before = { inFlight, throughput: this.#throughput(inFlight) };
       this.#enter("dip", DIP * this.#capacity, inFlight);
     } else if (waiting > (isInUse ? MANY_WAIT : MOST_WAIT)) {
@@ -146,7 +283,8 @@ export class AdaptiveLimit {
   #hold(period: number, inFlight: number): void {
     this.#capacity = Math.max(1, this.#capacity);
     this.#period = Math.max(LEAST_PERIOD, period);
-    this.#windowsToDip = period;
+    this.#windowsLeft = period;
+    this.#proved = 0;
     this.#enter("hold", this.#margin * this.#capacity, inFlight);
   }
 
@@ -155,6 +293,8 @@ export class AdaptiveLimit {
     this.#phase = phase;
     this.#limit = Math.min(MOST, Math.max(1, Math.ceil(limit - ROUNDED_DOWN)));
     this.#stale = Math.floor(inFlight * (phase === "probe" ? 2 : 1)) - 1;
+    this.#since = this.#ends.count;
+    this.#trial = 0;
     this.#begin();
   }
 
@@ -168,123 +308,15 @@ export class AdaptiveLimit {
   #begin(): void {
     this.#samples = 0;
     this.#inFlight = 0;
+    this.#places = [];
     this.#plain.clear();
     this.#streams.clear();
   }
 }
 
-/** Streams, or plain answers: what was seen of them in a window, and how long a first token takes without a queue. */
-class Kind {
-  readonly #isStream: boolean;
-  #sums = newSums();
-  /** Milliseconds of a first token, without a queue: by a request, and by a token of its input. */
-  #base = 0;
-  #baseOfToken = 0;
-
-  constructor(isStream: boolean) {
-    this.#isStream = isStream;
-  }
-
-  add({ inputTokens = 0, cachedTokens = 0, outputTokens, firstByteMs, durationMs }: SlotEnd): void {
-    const sums = this.#sums;
-    const input = Math.max(0, inputTokens - cachedTokens);
-    const output = outputTokens ?? 0;
-    const first = Math.min(firstByteMs ?? durationMs, durationMs);
-    sums.count++;
-    sums.input += input;
-    sums.inputInput += input * input;
-    sums.whole += durationMs;
-    sums.inputWhole += input * durationMs;
-    sums.first += first;
-    sums.inputFirst += input * first;
-    sums.output += output;
-    sums.outputOutput += output * output;
-    sums.outputWhole += output * durationMs;
-    sums.inputOutput += input * output;
-  }
-
-  get isTelling(): boolean {
-    const { count, output } = this.#sums;
-    if (count < LEAST_OF_KIND) return false;
-    if (this.#isStream) return true;
-    const { inputs, outputs, both } = this.#spread();
-    return outputs > LEAST_VARIATION * output * output && both * both <= MOST_CORRELATION * inputs * outputs;
-  }
-
-  get tokens(): number {
-    const { count, input, output } = this.#sums;
-    return count + input + output; // backends that tell of no tokens are counted by requests
-  }
-
-  get wholeMs(): number {
-    return this.#sums.whole;
-  }
-
-  /** Of the requests in flight: those that wait for a place in the batch. */
-  partThatWaits(): number {
-    const { count, input, whole } = this.#sums;
-    const waitMs = this.#first().first - count * this.#base - input * this.#baseOfToken;
-    return whole > 0 ? Math.min(1, Math.max(0, waitMs / whole)) : 0;
-  }
-
-  /** Of the duration of the requests: what their first tokens take without a queue. */
-  partOfBase(): number {
-    const { count, input, whole } = this.#sums;
-    return whole > 0 ? (count * this.#base + input * this.#baseOfToken) / whole : 0;
-  }
-
-  /** No requests waited in this window. */
-  learn(): void {
-    if (!this.isTelling) return;
-    const { count, input, inputInput } = this.#sums;
-    const { first: seen, inputFirst: inputSeen } = this.#first();
-    // If the backend has just become smaller, requests wait in a dip as well: no more than twice of what was known is believed.
-    const known = count * this.#base + input * this.#baseOfToken;
-    const believed = known > 0 ? Math.min(1, (2 * known) / Math.max(seen, known)) : 1;
-    const [first, inputFirst] = [seen * believed, inputSeen * believed];
-    const spread = count * inputInput - input * input;
-    const slope = spread > 0 ? (count * inputFirst - input * first) / spread : 0;
-    // No first token takes less than none, and none takes less with more input.
-    this.#baseOfToken = Math.min(Math.max(0, slope), input > 0 ? Math.max(0, first) / input : 0);
-    this.#base = Math.max(0, (first - input * this.#baseOfToken) / count);
-  }
-
-  clear(): void {
-    this.#sums = newSums();
-  }
-
-  /**
-   * Time until the first token of all requests. Of a plain answer it is what does not depend on how much was written: the duration
-   * without output tokens times the time for one, which is the slope of the durations over the output tokens.
-   */
-  #first(): { first: number; inputFirst: number } {
-    const sums = this.#sums;
-    if (this.#isStream) return sums;
-    const { count, input, output, whole } = sums;
-    const { inputs, outputs, both } = this.#spread();
-    const outputWhole = count * sums.outputWhole - output * whole;
-    const inputWhole = count * sums.inputWhole - input * whole;
-    // Inputs that are all of one length explain nothing.
-    const perToken =
-      inputs > 0
-        ? (inputs * outputWhole - both * inputWhole) / (inputs * outputs - both * both)
-        : outputWhole / outputs;
-    return { first: whole - perToken * output, inputFirst: sums.inputWhole - perToken * sums.inputOutput };
-  }
-
-  #spread(): { inputs: number; outputs: number; both: number } {
-    const { count, input, output, inputInput, outputOutput, inputOutput } = this.#sums;
-    return {
-      inputs: count * inputInput - input * input,
-      outputs: count * outputOutput - output * output,
-      both: count * inputOutput - input * output,
-    };
-  }
-}
-
-function newSums() {
-  return {
-    ...{ count: 0, input: 0, inputInput: 0, whole: 0, inputWhole: 0, first: 0, inputFirst: 0 },
-    ...{ output: 0, outputOutput: 0, outputWhole: 0, inputOutput: 0 },
-  };
+/** Adds a request of a moment that is over. Gives how many requests the backend works at, by those that are. */
+function placesOf({ inFlight, ended, endedThen }: Moment, then: number): number {
+  endedThen.push(Math.max(ended, then));
+  endedThen.sort((one, other) => one - other);
+  return endedThen.reduce((most, each, index) => Math.max(most, inFlight + index - (each - ended)), 0);
 }

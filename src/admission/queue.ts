@@ -5,7 +5,7 @@ import type { AdmissionSettings } from "../config/sections/admission.ts";
 import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { getOrMake } from "../lib/get-or-make.ts";
 import { type Linked, RecencyList } from "../lib/recency-list.ts";
-import { AdaptiveLimit } from "./adaptive-limit.ts";
+import { AdaptiveLimit, type SentAs } from "./adaptive-limit.ts";
 import type {
   Admission,
   AdmissionView,
@@ -223,6 +223,7 @@ export class AdmissionQueue implements Admission {
     const slot = new OwnSlot(this, slots, group, leaf, ask, this.#settings.token_weights);
     slots.inFlight++;
     slots.tokens += tokensOf(ask);
+    slot.sent = slot.adaptive?.begin(slots.inFlight, this.#parts.now());
     group.tree.answering(leaf, 1);
     this.#running.add(slot);
     this.#tellRoom(slots);
@@ -233,7 +234,7 @@ export class AdmissionQueue implements Admission {
   takeBack(slot: OwnSlot, end: SlotEnd | undefined): void {
     const { slots, group, leaf, ask } = slot;
     this.#running.remove(slot);
-    if (end !== undefined) slots.adaptive?.sample(end, slots.inFlight);
+    slot.adaptive?.ended(slot.sent as SentAs, end, slots.inFlight, this.#parts.now());
     if (end?.inputTokens !== undefined) this.#learnInput(leaf, ask, end.inputTokens, end.cachedTokens ?? 0);
     slots.inFlight--;
     slots.tokens -= tokensOf(ask);
@@ -427,6 +428,9 @@ class OwnSlot implements BackendSlot, Partial<Linked<OwnSlot>> {
   readonly group: QueueGroup;
   readonly leaf: FairNode<Queued>;
   readonly ask: SlotQuery;
+  /** That of the backend when the slot was given, and what it said then. */
+  readonly adaptive: AdaptiveLimit | undefined;
+  sent: SentAs | undefined = undefined;
   readonly #queue: AdmissionQueue;
   readonly #weights: TokenWeights;
   readonly #inputCost: number;
@@ -448,6 +452,7 @@ class OwnSlot implements BackendSlot, Partial<Linked<OwnSlot>> {
     this.group = group;
     this.leaf = leaf;
     this.ask = ask;
+    this.adaptive = slots.adaptive;
     this.#weights = weights;
     this.#inputCost = expectedInputCost(weights, ask, leaf);
     this.#count(this.#inputCost, 0);
