@@ -4,7 +4,7 @@ const PAIR = /\s*([a-z_]+)=(?:"((?:[^"\\]|\\.)*)"|([^\s"]+))(?=\s|$)/y;
 
 /** A value with spaces stands in quotes, in which a backslash takes the next sign as it is. */
 export function parseReplayFilter(text: string): Readonly<Record<string, string>> | { error: string } {
-  const pairs: Record<string, string> = {};
+  const pairs = new Map<string, string>();
   PAIR.lastIndex = 0;
   while (text.slice(PAIR.lastIndex).trim() !== "") {
     const from = PAIR.lastIndex;
@@ -14,8 +14,8 @@ export function parseReplayFilter(text: string): Readonly<Record<string, string>
       return { error: `--filter: expected name=value or name="value with spaces" at: ${rest}` };
     }
     const [, name = "", quoted, plain = ""] = match;
-    if (Object.hasOwn(pairs, name)) return { error: `--filter: ${name} stands there twice` };
-    pairs[name] = quoted === undefined ? plain : quoted.replaceAll(/\\(.)/gs, "$1");
+    if (pairs.has(name)) return { error: `--filter: ${name} stands there twice` };
+    pairs.set(name, quoted === undefined ? plain : quoted.replaceAll(/\\(.)/gs, "$1"));
   }
-  return pairs;
+  return Object.fromEntries(pairs);
 }

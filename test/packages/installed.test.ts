@@ -15,10 +15,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { INSTALL_TIMEOUT_MS } from "../../scripts/npm-programs.ts";
 import { runBounded } from "../../scripts/run-bounded.ts";
+import { copyExecutable } from "../support/executable.ts";
 import { FakeBackend } from "../support/fake-backend.ts";
 import { chat, chatStream } from "../support/openai-answers.ts";
 import { readSnippets } from "../support/snippets.ts";
-import { copyExecutable } from "../support/executable.ts";
 import { ConsumerProject } from "./consumer.ts";
 import { smoke } from "./smoke.ts";
 
