@@ -53,13 +53,18 @@ const MOST_CALLS = 100;
 const JUDGED_AS = clientProtocol(undefined).name;
 const JUDGE_PATH = "/v1/chat/completions";
 
+/** Of a request that is not asked again. @param answer - undefined: it cannot be read */
+export function notAsked(facts: RecordingFacts, answer: RecordedBody | undefined, reason: string): ReplayResult {
+  return { recorded: recordedAnswer(facts, answer), replayed: null, reason, identical: null, judged: null };
+}
+
 /** Rejects with the reason of the signal. */
 export async function replayOne(ask: AskAgain, replayed: Replayed): Promise<ReplayResult> {
   const { spec, facts, bodies, signal } = replayed;
   const { operation } = facts;
-  const recorded = recordedAnswer(facts, bodies.answer);
   const body = replayBody(operation, bodies.request, spec);
-  if (typeof body === "string") return { recorded, replayed: null, reason: body, identical: null, judged: null };
+  if (typeof body === "string") return notAsked(facts, bodies.answer, body);
+  const recorded = recordedAnswer(facts, bodies.answer);
   const model = spec.ask ?? undefined;
   const told = await patiently(ask, { operation, path: bodies.path, model, body, creator: spec.creator }, signal);
   const answered: ReplayAnswer = {
@@ -138,10 +143,11 @@ function callOf(part: ContentPart): ToolCallText[] {
   return part.type === "tool-call" ? [{ name: part.name, arguments: part.arguments.slice(0, MOST_CHARACTERS) }] : [];
 }
 
-function recordedAnswer(facts: RecordingFacts, answer: RecordedBody): ReplayAnswer {
+/** @param answer - undefined: it cannot be read */
+function recordedAnswer(facts: RecordingFacts, answer: RecordedBody | undefined): ReplayAnswer {
   const { status, backend, inputTokens, outputTokens, cost, firstByteMs, durationMs } = facts;
   return {
-    ...factsIn(readAnswer(facts.operation, answer, facts.status)),
+    ...factsIn(answer && readAnswer(facts.operation, answer, status)),
     ...{ status, backend, inputTokens, outputTokens, cost, firstByteMs, durationMs },
     requestId: facts.id,
   };

@@ -10,7 +10,7 @@ import { createWorkLimit } from "../lib/work-limit.ts";
 import type { Logger } from "../logging/logger.ts";
 import type { Bodies } from "./recording.ts";
 import type { ReplayItem, ReplayResult, ReplaySpec, StoredReplay } from "./replay.ts";
-import { type AskAgain, replayOne } from "./replay-one.ts";
+import { type AskAgain, notAsked, replayOne } from "./replay-one.ts";
 import type { ItemPage, OpenItemRow, ReplayItemRow, ReplayRows } from "./replay-rows.ts";
 import { NO_RESULTS } from "./replay-sums.ts";
 import type { StoredRecording } from "./store.ts";
@@ -39,6 +39,7 @@ const MOST_RUNNING = 4;
 /** Requests of each. */
 const AT_ONCE = 4;
 const LOCK_INTERVAL_MS = 500;
+const UNREADABLE = "The recording could not be read: its storage was away, or has lost it.";
 const ELSEWHERE =
   "Replays run in another process with this data folder, or their storage cannot be used at the moment.";
 
@@ -118,9 +119,13 @@ export function createReplays({ rows, vault, lock, find, read, ask, wallTime, lo
   ): Promise<ReplayResult | undefined> {
     const facts = find(recording);
     const bodies = facts && (await read(facts).catch(() => undefined));
+    if (facts === undefined || signal.aborted) return undefined;
+    if (bodies === undefined) return notAsked(facts, undefined, UNREADABLE);
     // From now on it is not known what a backend has done with it.
-    if (facts === undefined || bodies === undefined || signal.aborted || !rows.begin(id, position)) return undefined;
-    return await replayOne(ask, { spec, facts, bodies, position, signal }).catch(() => undefined);
+    if (!rows.begin(id, position)) return undefined;
+    return await replayOne(ask, { spec, facts, bodies, position, signal }).catch(() =>
+      signal.aborted ? undefined : notAsked(facts, bodies.answer, "It could not be asked."),
+    );
   }
 
   const ownerOf = (recording: string) => find(recording)?.owner ?? "";

@@ -103,6 +103,22 @@ test.each<[string, Fault]>([
   expect((await admin.send("GET", `/admin/recordings/${id}`)).status).toBe(200);
 });
 
+test("a replay of recordings whose bucket is away says so for each of them, and asks nothing", async () => {
+  const id = await kept();
+  fault = () => new Response(null, { status: 503 });
+  const asks = backend.requests.length;
+  const { id: replay } = await admin.ok("POST", "/admin/replays", { recordings: id, model: "m" });
+  const over = await waitFor("it is over", async () => {
+    const told = await admin.get(`/admin/replays/${replay}`);
+    return told.status !== "running" && told;
+  });
+  expect(over).toMatchObject({ status: "completed", done: 1, total: 1, replayed: { failed: 1 } });
+  expect(over.items).toMatchObject([
+    { recorded: { status: 200 }, replayed: null, reason: expect.stringContaining("storage") },
+  ]);
+  expect(backend.requests).toHaveLength(asks);
+});
+
 test("an export breaks off where the bucket is away, and does not seem whole", async () => {
   await kept();
   fault = () => new Response(null, { status: 503 });
