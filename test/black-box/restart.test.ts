@@ -5,7 +5,9 @@ import { renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { ConfigDocument } from "../../src/config/sections/registry.ts";
 import { expectError } from "../support/expect-error.ts";
-import { type ProcessGateway, runCommand, startGatewayProcess } from "../support/gateway-process.ts";
+import type { Gateway } from "../support/gateway.ts";
+import { runCommand, startGatewayProcess } from "../support/gateway-process.ts";
+import { startGateway } from "../support/start-gateway.ts";
 import { createTestBed } from "../support/test-bed.ts";
 import { waitFor } from "../support/wait-for.ts";
 
@@ -17,7 +19,7 @@ const configOf = (retry: NonNullable<ConfigDocument["retry"]> = {}): ConfigDocum
   retry: { max_attempts: 2, ...retry },
 });
 
-async function patch(gateway: ProcessGateway, section: string, change: object): Promise<Response> {
+async function patch(gateway: Gateway, section: string, change: object): Promise<Response> {
   return await gateway.fetch(`/admin/config/${section}`, {
     method: "PATCH",
     headers: { "Content-Type": "application/json" },
@@ -25,13 +27,13 @@ async function patch(gateway: ProcessGateway, section: string, change: object): 
   });
 }
 
-async function patched(gateway: ProcessGateway, section: string, change: object): Promise<number> {
+async function patched(gateway: Gateway, section: string, change: object): Promise<number> {
   const response = await patch(gateway, section, change);
   expect(response.status).toBe(200);
   return ((await response.json()) as { version: number }).version;
 }
 
-async function retryOf(gateway: ProcessGateway): Promise<Record<string, unknown>> {
+async function retryOf(gateway: Gateway): Promise<Record<string, unknown>> {
   const response = await gateway.fetch("/admin/config/retry");
   expect(response.status).toBe(200);
   return ((await response.json()) as { config: Record<string, unknown> }).config;
@@ -43,14 +45,14 @@ interface History {
   current_version: number;
 }
 
-async function historyOf(gateway: ProcessGateway): Promise<History> {
+async function historyOf(gateway: Gateway): Promise<History> {
   return (await (await gateway.fetch("/admin/config/history?limit=100")).json()) as History;
 }
 
-const sourcesOf = async (gateway: ProcessGateway) =>
+const sourcesOf = async (gateway: Gateway) =>
   (await historyOf(gateway)).history.map(({ version, source }) => `${version} ${source}`);
 
-const warnings = (gateway: ProcessGateway) =>
+const warnings = (gateway: Gateway) =>
   gateway.printed.logEntries.filter(({ msg }) => String(msg).includes("replaced changes that were made"));
 
 describe("changes made through the admin API", () => {
@@ -72,7 +74,7 @@ describe("changes made through the admin API", () => {
   });
 
   test("survive also where the file was written anew with the same content", async () => {
-    await using gateway = await startGatewayProcess({ config: configOf() });
+    await using gateway = await startGateway({ config: configOf() });
     await patched(gateway, "retry", { max_attempts: 5 });
     await gateway.stop();
     rmSync(gateway.configPath);
@@ -84,7 +86,7 @@ describe("changes made through the admin API", () => {
 
   test("backends too, and the secrets in them", async () => {
     const added = bed.backend({ models: ["n"] });
-    await using gateway = await startGatewayProcess({ config: configOf() });
+    await using gateway = await startGateway({ config: configOf() });
     const row = { name: "added", url: added.url, models: ["n"], api_key: "sk-sekret-added" };
     expect((await gateway.post("/admin/backends", row)).status).toBeLessThan(300);
     await gateway.restart();
@@ -101,7 +103,7 @@ describe("changes made through the admin API", () => {
   });
 
   test("what waits for a restart is in force after it", async () => {
-    await using gateway = await startGatewayProcess({ config: configOf() });
+    await using gateway = await startGateway({ config: configOf() });
     const socket = join(gateway.folder, "signalbox.sock");
     await patched(gateway, "server", { bind_address: ["127.0.0.1:0", `unix:${socket}`] });
     await expect(fetch("http://gateway/health", { unix: socket })).rejects.toThrow();
@@ -112,7 +114,7 @@ describe("changes made through the admin API", () => {
 
 describe("a file that was edited is merged with what was changed through the API", () => {
   /** Each edits the file while the gateway runs, or while it does not. */
-  const ways: [string, (gateway: ProcessGateway, config: ConfigDocument, version: number) => Promise<void>][] = [
+  const ways: [string, (gateway: Gateway, config: ConfigDocument, version: number) => Promise<void>][] = [
     [
       "while nothing ran",
       async (gateway, config) => {
@@ -131,7 +133,7 @@ describe("a file that was edited is merged with what was changed through the API
   ];
 
   test.each(ways)("%s: what it did not touch stays, where both changed it wins and is named", async (_name, edit) => {
-    await using gateway = await startGatewayProcess({ config: configOf() });
+    await using gateway = await startGateway({ config: configOf() });
     await patched(gateway, "retry", { max_attempts: 5, max_delay: "3s" });
     await patched(gateway, "logging", { access_log: false });
     const added = { name: "added", type: "demo", models: ["n"] };
@@ -174,7 +176,7 @@ describe("a file that was edited is merged with what was changed through the API
   });
 
   test("to something broken: a start is refused, with the place", async () => {
-    await using gateway = await startGatewayProcess({ config: configOf() });
+    await using gateway = await startGateway({ config: configOf() });
     await patched(gateway, "retry", { max_attempts: 5 });
     await gateway.stop();
     const path = gateway.configPath;
@@ -214,7 +216,7 @@ describe("--ignore-saved", () => {
 describe("a data_dir that cannot be written", () => {
   test("the gateway serves and follows its file, and changes of the API are refused with the reason", async () => {
     const config = { ...configOf(), server: { data_dir: "./occupied/data" } };
-    await using gateway = await startGatewayProcess({ config, files: { occupied: "a file in place of the folder" } });
+    await using gateway = await startGateway({ config, files: { occupied: "a file in place of the folder" } });
     expect((await gateway.chat()).status).toBe(200);
     const told = gateway.printed.logEntries.find(({ msg }) => String(msg).includes("changes through the admin API"));
     expect(told).toMatchObject({ level: "error", path: join(gateway.folder, "occupied/data/config.db") });
