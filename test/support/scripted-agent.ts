@@ -24,7 +24,10 @@ function createScriptedServer(parts: AcpParts): AcpServer {
       await tell({ ...options, execute: permission("execute"), cwd: parts.cwd });
     }
     if (ask === "sessions") parts.sessionsChanged(sessions);
-    if (ask === "pause") isPaused = true;
+    if (ask === "pause") {
+      isPaused = true;
+      await tell({ paused: true });
+    }
     if (ask === "print") printEverywhere();
     if (ask === "flood") for (let n = 0; n < count; n++) await tell({ n, text: "x".repeat(1_000) });
     if (ask === "generate") await tell(await textOf(model, signal));
