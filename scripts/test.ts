@@ -19,8 +19,8 @@ interface FailedFile {
 const RUNNERS = 4;
 
 /**
- * Most code of a test runs for seconds: its last tier, which the engine compiles functions to beside the tests, costs a third of their
- * CPU time and makes nothing of it faster. The long forms run with it.
+ * Most code of a test runs for seconds only, so that compiling for the last tier of the engine, beside the tests, costs more CPU time
+ * than it saves. The long forms run with it.
  */
 const ENGINE = { BUN_JSC_useFTLJIT: "0" };
 
