@@ -82,3 +82,8 @@ export type FromHost =
   | { kind: "failed"; id: number; message: string; thrown: string }
   | { kind: "ask"; id: number; call: number; operation: string; body: string }
   | { kind: "pong" };
+
+/** The size of what the event has for the hook to change. */
+export function givenBytes({ body, text }: EventData): number {
+  return body?.length ?? text?.length ?? 0;
+}

@@ -13,17 +13,14 @@ import { signatureHeaders } from "../notifications/notice.ts";
 import { checkJson, MAX_GROWTH_BYTES } from "./changes.ts";
 import { countHolders } from "./holders.ts";
 import { HookFault } from "./hook-fault.ts";
-import type { HookOutcome, HookRunner } from "./hook-runner.ts";
-import type { CheckedVerdict, HookCall, LoadedHook } from "./hook-wire.ts";
+import { type HookOutcome, type HookRunner, MAX_CALLS, MAX_HELD_BYTES } from "./hook-runner.ts";
+import { type CheckedVerdict, givenBytes, type HookCall, type LoadedHook } from "./hook-wire.ts";
 import { decodeAnswerBody, decodeRequestBody, encodeRequestBody, parsedBody } from "./neutral-forms.ts";
 import { messageOf } from "./run-module.ts";
 import { checkVerdict } from "./verdicts.ts";
 
 /** Some servers write each character that is not ASCII as six. */
 const MAX_ESCAPING = 3;
-const MAX_CALLS = 1_000;
-/** What the events and answers of all calls under way may hold, beyond which further ones fail. */
-const MAX_BYTES = 128 * 1024 * 1024;
 /** Larger answers are parsed in pieces, so that other requests go on. */
 const MAX_AT_ONCE_BYTES = 256 * 1024;
 const PIECE_BYTES = 64 * 1024;
@@ -67,7 +64,7 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
     if (!response.ok) throw new HookFault(`it answered with HTTP ${response.status}`);
     const encoding = response.headers.get("content-encoding") ?? "identity";
     if (encoding.toLowerCase() !== "identity") throw new HookFault("its answer is compressed, which was not asked for");
-    const maxBytes = MAX_ESCAPING * givenBytes(call) + MAX_GROWTH_BYTES;
+    const maxBytes = MAX_ESCAPING * givenBytes(call.data) + MAX_GROWTH_BYTES;
     const answer = await readBounded(response.body, maxBytes, hold);
     if (answer === undefined) throw new HookFault(`its answer is larger than ${maxBytes} bytes`);
     const verdict = await verdictIn(answer);
@@ -79,7 +76,7 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
     async call(call, timeoutMs): Promise<HookOutcome> {
       let held = 0;
       const hold = (bytes: number) => {
-        if (heldBytes + bytes > MAX_BYTES) throw new HookFault("too many bytes are under way");
+        if (heldBytes + bytes > MAX_HELD_BYTES) throw new HookFault("too many bytes are under way");
         heldBytes += bytes;
         held += bytes;
       };
@@ -96,7 +93,7 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
       };
       deadlines.add(limit);
       try {
-        hold(givenBytes(call));
+        hold(givenBytes(call.data));
         return { verdict: await post(call, AbortSignal.any([over.signal, ended.signal]), hold) };
       } catch (error) {
         if (isLate) return { error: "timeout", message: "no verdict in time" };
@@ -116,10 +113,6 @@ export function createHttpRunner(hook: HttpHook, { clock, deadlines }: HttpRunne
     ...countHolders(() => ended.abort()),
     stop: () => ended.abort(),
   };
-}
-
-function givenBytes({ data: { body, text } }: HookCall): number {
-  return body?.length ?? text?.length ?? 0;
 }
 
 /** An empty answer is a pass. */

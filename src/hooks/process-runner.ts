@@ -4,7 +4,7 @@ import type { Deadline, Deadlines } from "../lib/deadlines.ts";
 import { signalGroup } from "../lib/process-group.ts";
 import type { HookAnswer } from "./define.ts";
 import { countHolders } from "./holders.ts";
-import type { HookOutcome, HookRunner } from "./hook-runner.ts";
+import { type HookOutcome, type HookRunner, MAX_CALLS, MAX_HELD_BYTES, refusedAnswer } from "./hook-runner.ts";
 import type { FromHost, HookCall, HostedHook, LoadedHook, ToHost } from "./hook-wire.ts";
 import { HOOK_MARK } from "./mark.ts";
 
@@ -12,9 +12,6 @@ import { HOOK_MARK } from "./mark.ts";
 const START_LIMIT_MS = 10_000;
 /** A process that does not answer a ping for so long, after a call was late, loops. */
 const PING_LIMIT_MS = 250;
-/** Calls under way, and their bytes, beyond which further ones fail. */
-const MAX_CALLS = 1_000;
-const MAX_BYTES = 128 * 1024 * 1024;
 /** Of one call. */
 const OVERHEAD_BYTES = 1_024;
 /** Questions of one call that are under way: each is a request to a model. */
@@ -152,8 +149,8 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
 
   async function answerAsk(from: Host, { id, call, operation, body }: FromHost & { kind: "ask" }): Promise<void> {
     const asker = pending.get(call);
-    let answer = refusal(408, "the call is over");
-    if (asker !== undefined && asker.asks >= MAX_ASKS) answer = refusal(429, "too many questions are under way");
+    let answer = refusedAnswer(408, "the call is over");
+    if (asker !== undefined && asker.asks >= MAX_ASKS) answer = refusedAnswer(429, "too many questions are under way");
     else if (asker !== undefined) {
       asker.asks++;
       answer = await asker.ask(operation, body);
@@ -232,7 +229,7 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
     call(call, timeoutMs, ask) {
       const bytes = OVERHEAD_BYTES + (call.data.body?.length ?? 0) + (call.data.text?.length ?? 0);
       if (isStopped || failures >= MAX_STARTS) return Promise.resolve(NO_PROCESS);
-      if (pending.size >= MAX_CALLS || heldBytes + bytes > MAX_BYTES) {
+      if (pending.size >= MAX_CALLS || heldBytes + bytes > MAX_HELD_BYTES) {
         return Promise.resolve({ error: "unavailable", message: "too many calls are under way" });
       }
       const { promise, resolve } = Promise.withResolvers<HookOutcome>();
@@ -259,10 +256,6 @@ export function createProcessRunner(parts: ProcessRunnerParts): HookRunner {
     },
     stop,
   };
-}
-
-function refusal(status: number, message: string): HookAnswer {
-  return { status, body: { error: { message } } };
 }
 
 /** A view of a part of a buffer would be sent with all of it. */

@@ -6,7 +6,7 @@ import { JsonShape } from "../lib/json-shape.ts";
 import { checkGrowth, checkJson } from "./changes.ts";
 import type { ChunkCuts, Hook, HookAnswer } from "./define.ts";
 import { HookFault } from "./hook-fault.ts";
-import type { CheckedVerdict, HookCall, HostedHook, LoadedHook } from "./hook-wire.ts";
+import { type CheckedVerdict, givenBytes, type HookCall, type HostedHook, type LoadedHook } from "./hook-wire.ts";
 import { decodeAnswerBody, decodeRequestBody, encodeRequestBody, parsedBody } from "./neutral-forms.ts";
 import { checkVerdict } from "./verdicts.ts";
 
@@ -81,7 +81,7 @@ async function runEvent(
   if (handler === undefined) return { kind: "pass" };
   const returned = await handler.call(hook, eventOf(options, salt, call, ask));
   const verdict = checkVerdict(call, returned, (request) => encodeRequestBody(info.format, request));
-  checkShape(verdict, data.body?.length ?? data.text?.length ?? 0);
+  checkShape(verdict, givenBytes(data));
   return verdict;
 }
 

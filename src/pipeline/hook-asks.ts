@@ -4,6 +4,7 @@ import { broughtBy, writesText } from "../backends/operations.ts";
 import { ERRORS } from "../errors/catalog.ts";
 import { GatewayError } from "../errors/gateway-error.ts";
 import type { HookAnswer } from "../hooks/define.ts";
+import { refusedAnswer } from "../hooks/hook-runner.ts";
 import { decodeRequestBody } from "../hooks/neutral-forms.ts";
 import { isObject, parseJson } from "../lib/json.ts";
 import { JsonBody } from "../lib/request-body.ts";
@@ -37,9 +38,10 @@ export function createHookAsker(parts: HookAskerParts): HookAsker {
   const { generate, names, aliases, reporter, now, newOwnId, log } = parts;
   return async (of, operation, text) => {
     const value = parseJson(text);
-    if (!isAskable(operation)) return refused(400, "operation must be the name of one that takes JSON, such as chat");
+    if (!isAskable(operation))
+      return refusedAnswer(400, "operation must be the name of one that takes JSON, such as chat");
     if (!isObject(value) || typeof value.model !== "string")
-      return refused(400, "the body must be an object with a model");
+      return refusedAnswer(400, "the body must be an object with a model");
     const record = new RequestRecord(newOwnId(), of.record.requestId, now(), now);
     const context: RequestContext = { ...of, record, hooks: undefined, heldBytes: 0, spans: undefined };
     const body = JsonBody.written({ ...value, ...(value.stream !== undefined && { stream: false }) });
@@ -59,7 +61,7 @@ export function createHookAsker(parts: HookAskerParts): HookAsker {
       if (told !== error) log.error({ err: error }, "unexpected error in a question of a hook");
       record.error = { type: told.type, code: told.code, message: told.message };
       record.isOutage = told.isOutage;
-      answer = refused(told.status, told.message);
+      answer = refusedAnswer(told.status, told.message);
     }
     reporter.finished(context, answer.status, record.sinceStartMs);
     record.settle();
@@ -81,13 +83,9 @@ async function answerOf(generate: Generate, context: RequestContext, asked: Mode
   if (generated.kind === "failed") {
     const { failure } = generated.result;
     context.record.isOutage = true;
-    return refused(failure.kind === "status" ? failure.status : 502, "the model could not be asked");
+    return refusedAnswer(failure.kind === "status" ? failure.status : 502, "the model could not be asked");
   }
-  if (generated.kind === "stream") return refused(502, "the model answered with a stream");
+  if (generated.kind === "stream") return refusedAnswer(502, "the model answered with a stream");
   const { body } = generated.kind === "plain" ? generated.result : generated.replay;
   return { status: 200, body: parseJson(decoder.decode(body)) };
-}
-
-function refused(status: number, message: string): HookAnswer {
-  return { status, body: { error: { message } } };
 }
